@@ -8,6 +8,8 @@ FAILURE_PROBABILITY = 0.1
 MARGIN = 0.2
 #: Part of the rows that models are tested on and not fitted to, where a promise is about new rows.
 HOLDOUT = 0.25
+#: What the name of the file ends in that says who was held out, in the place of the release's own ending.
+HELD_OUT = ".held-out"
 #: What counts of an evaluation are right within, as a share of the rows, where the command line states none.
 EVALUATED_WITHIN = 0.02
 #: Synthetic tables that a plan searches, where the caller states no number.

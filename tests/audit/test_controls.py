@@ -142,12 +142,12 @@ def path_shared(patch):
     patch.setattr(noisy_test, "NoisePath", path)
 
 
-def persons_by_place(patch):
-    patch.setattr(new_rows, "drawn_persons", lambda persons, part, source: np.arange(persons) < round(part * persons))
+def by_place(patch):
+    patch.setattr(new_rows, "drawn", lambda n, m, source: np.arange(n) < m)
 
 
 def uncounted_tests(patch):
-    """Tests of persons who are held out cost twice what models do, and models alone are charged for."""
+    """Tests of rows that are held out cost twice what models do, and models alone are charged for."""
     honest = Account.free_test.fget
     patch.setattr(Account, "free_test", property(lambda self: 2.0 * honest(self)))
     patch.setattr(Account, "_together", lambda self, probe, test, generation: probe + generation)
@@ -220,8 +220,8 @@ CONTROLS = {
     "threshold redrawn at each step": (threshold_redrawn, "above-threshold", 1_500),
     "a seed reused": (seed_reused, "two-numbers", 800),
     "looks that share a path": (path_shared, "two-tests", 700),
-    "persons held out by their place": (persons_by_place, "new-persons", 2_000),
-    "tests of persons that are not counted": (uncounted_tests, "exact-new-persons", 0),
+    "rows held out by their place": (by_place, "new-rows", 2_000),
+    "tests of rows held out that are not counted": (uncounted_tests, "exact-new-rows", 0),
     "the Jacobian left out": (no_jacobian, "objective-density", 100),
     "rows that are not clipped": (unclipped, "descent", 2),
     "a clip length measured without noise": (lengths_without_noise, "fit-descent", 5),

@@ -185,8 +185,8 @@ HALVED = {
     "new persons: steps of a descent": (gradients, "fit-new-persons-delta", 6),
     "evaluation on rows held out": (cells, "evaluation-new-rows", 10),
     "evaluation on persons": (cells, "evaluation-persons", 10),
-    "new persons, exactly": (held_out, "exact-new-persons", 0),
-    "new persons at a delta, exactly": (held_out, "exact-new-persons-delta", 0),
+    "new rows, exactly": (held_out, "exact-new-rows", 0),
+    "new rows at a delta, exactly": (held_out, "exact-new-rows-delta", 0),
     "persons": (half(Unit, "charge"), "fit-persons", 10),
 }
 

@@ -17,8 +17,9 @@ import pytest
 
 from expost import ErrorRate, Ledger, LogLoss, Release
 from expost.release import Evaluation
+from expost.release.held_out import HeldOut
 from tests.cli.helpers import call
-from tests.estimators.model_helpers import LABELS, model, table
+from tests.estimators.model_helpers import LABELS, N, model, table
 
 SCHEMA = """
 target = "income"
@@ -116,7 +117,8 @@ def test_a_ledger_books_it_and_refuses(folder, capsys):
     [
         (("--margin", "0.001"), "State a larger margin"),
         (("--margin", "0"), "--margin must be"),
-        (("--new-rows",), "--new-rows"),
+        (("--new-rows",), "only a fit with holdout"),
+        (("--held-out", "m.held-out"), "--held-out goes with --new-rows"),
         (("--new-rows", "--public-rows"), "not allowed with"),
         (("--bins", "5"), "bins must be"),
         (("--residuals-within", "5"), "predict numbers"),
@@ -157,8 +159,62 @@ def test_a_fit_evaluates_what_it_made(folder, capsys):
     said = call(capsys, *fit, "--evaluate", "0.3", "--new-rows", "0.3", "--output", "n.json", "--seed", "1")
     assert said.status == 0, said.err
     assert "rows that no model was fitted to" in said.out
+    assert "who was held out is in n.held-out: keep it as the table is kept, or delete it" in said.out
+    assert (folder / "n.held-out").stat().st_mode & 0o077 == 0
     assert call(capsys, *fit, "--evaluate", "--json").status == 2
     assert call(capsys, *fit, "--evaluate", "2").status == 2
+
+
+@pytest.mark.parametrize("persons", [False, True])
+def test_those_held_out_are_found_again(folder, capsys, persons):
+    fit = ["fit", "t.csv", "--schema", "s.toml", "--error-rate", "0.3", "--new-rows", "0.3", "--max-epsilon", "9"]
+    if persons:
+        pa.csv.write_csv(pa.table({**table(), "who": [str(k % 1500) for k in range(N)]}), folder / "t.csv")
+        fit += ["--person", "who", "--rows-per-person", "2"]
+    said = call(capsys, *fit)
+    assert said.status == 0, said.err
+    assert {path.name for path in folder.glob("t-*")} == {"t-income.json", "t-income.held-out"}
+    assert call(capsys, *fit).status == 0
+    first, second = Release.from_json((folder / "t-income.json").read_text("utf-8")), folder / "t-income-2.held-out"
+    assert second.exists()
+    evaluate = ["evaluate", "t-income.json", "t.csv", "--new-rows", "--margin", "0.2"]
+    said = call(capsys, *evaluate)
+    assert said.status == 0, said.err
+    found = Evaluation.from_json((folder / "t-income-evaluation.json").read_text("utf-8"))
+    assert (found.n, found.rows) == (first.held_out, "held out")
+
+    def refused(what, *options):
+        said = call(capsys, *evaluate, *options)
+        assert (said.status, what in said.err, "nothing was spent" in said.err.lower()) == (2, True, True), said.err
+
+    refused("belongs to another release", "--held-out", second)
+    refused("is read, so it is not written over", "--output", "t-income.held-out", "--force")
+    (folder / "t-income.held-out").rename(folder / "elsewhere")
+    refused("there is no t-income.held-out")
+    assert call(capsys, *evaluate, "--held-out", "elsewhere").status == 0
+
+
+def test_where_it_is_kept_who_was_held_out_is_looked_at_before_the_fit(folder, capsys, monkeypatch):
+    fit = ("fit", "t.csv", "--schema", "s.toml", "--error-rate", "0.3", "--new-rows", "0.3", "--seed", "1")
+    (folder / "r.held-out").write_text("of an earlier fit")
+    said = call(capsys, *fit, "--output", "r.json")
+    assert (said.status, "r.held-out is there already" in said.err, list(folder.glob("r.json"))) == (2, True, [])
+    said = call(capsys, *fit, "--output", "q.held-out")
+    assert (said.status, "must name different files" in said.err) == (2, True)
+    assert call(capsys, *fit, "--output", "r.json", "--force").status == 0
+    assert (folder / "r.held-out").read_bytes().startswith(b"expost held out 1")
+    said = call(capsys, *fit[:4], "--error-rate", "0.05", *fit[6:], "--output", "s.json")
+    assert (said.status, (folder / "s-short.held-out").exists()) == (5, True), said.err
+    assert call(capsys, *fit, "--json").status == 0  # nothing is saved, nor who was held out
+    assert {path.stem for path in folder.glob("*.held-out")} == {"r", "s-short"}
+
+    def full(*_, **__):
+        raise OSError(28, "no space left")
+
+    monkeypatch.setattr(HeldOut, "save", full)
+    said = call(capsys, *fit, "--output", "w.json")
+    assert (said.status, (folder / "w.json").is_file()) == (1, True)
+    assert "w.held-out could not be written (no space left); the release is in w.json" in said.err
 
 
 def test_a_file_that_cannot_be_written_loses_nothing(folder, capsys, monkeypatch):

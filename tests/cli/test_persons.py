@@ -110,7 +110,7 @@ def test_a_promise_about_new_persons(folder, capsys, tmp_path, delta):
     assert (release.held_out, release.parameters["persons"]) == (400 * 3, PERSONS)
     report = (tmp_path / "r.html").read_text(encoding="utf-8")
     assert "Tests read 400 persons that no model was fitted to" in report
-    refused = fit(capsys, folder, *options, "--force", "--evaluate")
-    assert refused.status == 2
-    assert "drawn at random" in " ".join(refused.err.split())
-    assert "Nothing was spent" in refused.err
+    assert "the file that says it (.held-out) is kept as the data are, or deleted" in report
+    said = fit(capsys, folder, *options, "--force", "--evaluate", "0.2")
+    assert said.status == 0, said.err
+    assert "rows that no model was fitted to of 400 persons" in said.out

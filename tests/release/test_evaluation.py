@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
+import hashlib
 import json
 import math
+import pickle
 import re
 import warnings
 from functools import cache
@@ -18,6 +21,7 @@ from sklearn.metrics import r2_score, roc_auc_score
 
 import expost.release.evaluation_count
 from expost import R2, AccuracyFirstLogisticRegression, ErrorRate, LogLoss, Release, budget, compose
+from expost.account.composition import Curve
 from expost.exceptions import (
     CoarseMarginWarning,
     InvalidRows,
@@ -27,9 +31,13 @@ from expost.exceptions import (
     TargetUnreachable,
 )
 from expost.noise.laplace import discrete_laplace
+from expost.passes.first_pass import look_at
 from expost.release import Evaluation, report
+from expost.release.held_out import HeldOut
+from expost.release.scoring import scorer_of
 from expost.table.databases_and_streams import SAME_ROWS
 from expost.table.files import open_disk
+from expost.table.rows import Rows
 from tests.account.ledger_helpers import charged, new_ledger
 from tests.estimators.model_helpers import AMOUNT, LABELS, N, model, table
 from tests.helpers import at_most_by_chance
@@ -207,15 +215,16 @@ class TestRefused:
         assert charged(ledger) == []
 
     def test_rows_held_out_of_what_may_come_in_another_order(self):
-        release = model(LABELS, ErrorRate(0.3), holdout=0.2).fit(table()).release_
+        fitted = model(LABELS, ErrorRate(0.3), holdout=0.2).fit(table())
+        release, held = fitted.release_, fitted.held_out_
 
         def handed_out():
             return pa.table(table())
 
         for once in (handed_out, open_disk(handed_out), pa.table(table()).to_reader()):
             with pytest.raises(ValueError, match="another order"):
-                release.evaluate(once, margin=0.2, new_rows=True, random_state=0)
-        found = release.evaluate(table(), margin=0.2, new_rows=True, random_state=0)
+                release.evaluate(once, margin=0.2, new_rows=held, random_state=0)
+        found = release.evaluate(table(), margin=0.2, new_rows=held, random_state=0)
         assert any("same order as the fit" in claim for claim in found.release.claims)
         found = release.evaluate(handed_out, margin=0.2, random_state=0)
         assert SAME_ROWS in found.release.claims
@@ -435,21 +444,120 @@ class TestCharged:
             evaluated(public_rows=True, ledger=new_ledger(tmp_path))
 
 
-def test_new_rows_are_those_that_the_fit_held_out(monkeypatch):
-    release = model(LABELS, ErrorRate(0.3), holdout=0.2).fit(table()).release_
+PERSONS = {**LABELS, "person": "whose", "rows_per_person": 2}
+
+
+def whose_rows():
+    """The rows, sorted by the hours, of persons with one row, two or three."""
+    order = np.argsort(table()["hours"])
+    whose = np.repeat(np.arange(N), np.arange(N) % 3 + 1)[:N]
+    cells = {**table(), "whose": np.random.default_rng(3).permutation(whose).tolist()}
+    return {name: [column[place] for place in order] for name, column in cells.items()}
+
+
+def held_out_of(schema, given, on_disk=None):
+    """A fit with a part held out, the rows that its models were fitted to, and those they were tested on."""
+    fitted, parts = model(schema, ErrorRate(0.35), holdout=0.4, max_epsilon=9.0), []
+    with pytest.MonkeyPatch.context() as patch:
+        honest = HeldOut.parted
+        patch.setattr(HeldOut, "parted", lambda self, rows: (parts.extend(honest(self, rows)), parts)[1][-2:])
+        fitted.fit(given if on_disk is None else on_disk)
+    return fitted, parts
+
+
+def counted(rows, release):
+    """How many rows there are of each kind, in memory or on disk."""
+    cells = expost.release.evaluation_count.cells_for(release, scorer_of(release), None, (), None)
+    return expost.release.evaluation_count._counts(rows, cells).tolist()
+
+
+@pytest.mark.parametrize("on_disk", [False, True])
+@pytest.mark.parametrize("schema", [LABELS, PERSONS], ids=["rows", "persons"])
+def test_new_rows_are_those_that_the_fit_held_out(monkeypatch, tmp_path, schema, on_disk):
+    """Of a sorted table, by the attribute or by a file, whether fit and evaluation read a file or columns."""
+    data = whose_rows()
+    pa.csv.write_csv(pa.table(data), tmp_path / "t.csv")
+    given = tmp_path / "t.csv" if on_disk else data
+    fitted, (_, apart) = held_out_of(schema, given)
+    release = fitted.release_
+    apart = apart if isinstance(apart, Rows) else look_at(apart)[0]
     monkeypatch.setattr(
         expost.release.evaluation_count, "discrete_laplace", lambda e, s, size, **_: np.zeros(size, int)
     )
-    found = release.evaluate(table(), margin=0.2, new_rows=True, random_state=0)
-    held = {name: cells[4::5] for name, cells in table().items()}
-    assert found.n == release.held_out == N // 5
-    exact = release.evaluate(held, margin=0.2, public_rows=True)
-    assert found.release.hypothesis == exact.release.hypothesis
-    assert any("sorted by a column" in claim for claim in found.release.claims)
-    with pytest.raises(ValueError, match="pass the same table"):
-        release.evaluate(held, margin=0.2, new_rows=True)
-    with pytest.raises(ValueError, match="only a fit with holdout"):
-        evaluated(new_rows=True)
+    fitted.held_out_.save(tmp_path / "kept.held-out")
+    assert (tmp_path / "kept.held-out").stat().st_mode & 0o077 == 0
+    for held in (fitted.held_out_, tmp_path / "kept.held-out", str(tmp_path / "kept.held-out")):
+        for again in (data, tmp_path / "t.csv"):
+            found = release.evaluate(again, margin=0.3, new_rows=held, random_state=0)
+            assert found.n == release.held_out == apart.n
+            assert np.array(found.release.hypothesis).ravel().tolist() == np.ravel(counted(apart, release)).tolist()
+            assert found.rows == "held out"
+            assert any("same order as the fit" in claim for claim in found.release.claims)
+            assert not any("sorted by" in claim for claim in found.release.claims)
+
+
+def test_nobody_is_told_who_was_held_out():
+    fitted, _ = held_out_of(LABELS, table())
+    held = fitted.held_out_
+    assert repr(held) == f"HeldOut(units={N}, held_out={round(0.4 * N)})"
+    with pytest.raises(TypeError, match="cannot be pickled"):
+        pickle.dumps(held)
+    again = pickle.loads(pickle.dumps(fitted))
+    assert again.release_ == fitted.release_
+    assert not hasattr(again, "held_out_")
+    assert not hasattr(copy.deepcopy(fitted), "held_out_")
+    assert not hasattr(model(LABELS, ErrorRate(0.35)).fit(table()), "held_out_")
+
+
+def test_what_does_not_tell_who_was_held_out_is_refused_before_anything_is_spent(tmp_path):
+    fitted, _ = held_out_of(LABELS, table())
+    other, _ = held_out_of(LABELS, table())
+    release, kept = fitted.release_, tmp_path / "kept.held-out"
+    fitted.held_out_.save(kept)
+    with pytest.raises(FileExistsError):
+        fitted.held_out_.save(kept)
+    whole = kept.read_bytes()
+
+    def refused(given, match, which=release, data=None):
+        with pytest.raises(ValueError, match=rf"{match}(.|\n)*Nothing was spent") as error:
+            which.evaluate(table() if data is None else data, margin=0.2, new_rows=given, random_state=0)
+        assert len(str(error.value)) < 500
+
+    refused(True, "model.held_out_")
+    refused(other.held_out_, "another release")
+    refused(tmp_path / "none", "there is no")
+    refused(tmp_path, "there is no")
+    refused(fitted.held_out_, "only a fit with holdout", released())
+    less = {name: cells[1:] for name, cells in table().items()}
+    refused(fitted.held_out_, "pass the same table, in the same order", data=less)
+    other.held_out_.save(tmp_path / "other")
+    refused(tmp_path / "other", "another release")
+    for cut in (whole[:-1], whole + b"x", b"", b"expost held out 2" + whole[17:], whole.replace(b"held", b"hold")):
+        kept.write_bytes(cut)
+        refused(kept, "does not say who was held out")
+    for place in range(len(whole)):  # whatever byte is another
+        kept.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        with pytest.raises(ValueError, match="does not say who"):
+            HeldOut.of(kept, release)
+    body = bytearray(whole[:-32])
+    body[-1] ^= 2  # one more or less, with a sum that is right
+    kept.write_bytes(bytes(body) + hashlib.sha256(body).digest())
+    refused(kept, "numbers are not those of the release")
+    kept.write_bytes(whole)
+    assert release.evaluate(table(), margin=0.2, new_rows=kept, random_state=0).epsilon > 0
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_a_fit_and_the_evaluation_of_those_held_out_add_up(delta):
+    fitted = model(LABELS, ErrorRate(0.35), holdout=0.4, delta=delta, max_epsilon=9.0).fit(table())
+    found = fitted.release_.evaluate(table(), margin=0.2, new_rows=fitted.held_out_, random_state=0)
+    both = compose([fitted.release_, found.release])
+    assert both.epsilon == pytest.approx(fitted.release_.epsilon + found.epsilon)
+    if delta:  # as the joined curve does, with the evaluation among the tests
+        curve = fitted.release_.account_curve() + Curve.ex_post(found.epsilon)
+        assert curve.epsilon(delta) <= both.epsilon * (1.0 + 1e-9) or "times" in fitted.release_.curve
+        at_delta = fitted.release_.evaluate(table(), margin=0.2, new_rows=fitted.held_out_, random_state=0, delta=0.01)
+        assert at_delta.epsilon >= found.epsilon * (1.0 - 1e-9)
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet", "folder"])

@@ -17,18 +17,11 @@ with it is, at every order, at most one curve (`worst`): for a search that books
 which comes to the worst case at δ, which is the budget itself; for one with pure losses its ε at every order. It makes
 the whole search one step of that curve, wherever it ends: what the ledger holds, and what an interruption is charged.
 
-*Models and tests of different rows* (``held_out``, theory D4). Rows are split by their position, publicly: models read
-one part, tests the other, and what reads all rows is booked as a probe.
-*Theorem.* The loss of an outcome is at most that of probes plus the larger of what models and what tests cost.
-*Proof.* Neighbours differ in one row, in its place (which a release lists as a claim: a table may have been sorted by
-what its rows hold), and that says in which part it is. Given what was released before, a
-release about the other part is settled by the same rows on both tables: its log ratio is zero. So of the sum of log
-ratios those of probes and of one part are left. ∎ With curves likewise, at the whole δ each: for every pair of
-neighbours either models' or tests' steps have loss zero, so the curve of probes and of the other bounds it. Where a
-curve for all pairs is needed, by ledgers and budgets, it is the larger of both at every order.
-*Persons* are split at random instead, and nobody is told how (`expost.search.new_rows`, with the proof): pure losses
-are stated as above, and at a δ it is the curve that is larger at every order which is converted, or a clock that says
-what it comes to.
+*Models and tests of different rows* (``held_out``, theory D4). Models read one part of the rows, tests the other, and
+what reads all rows is booked as a probe. Which rows (or persons, with theirs) are held out is drawn at random, and
+nobody is told (`expost.search.new_rows`, with the proof). So pure losses come to those of probes and the larger of what
+models and what tests cost; at a δ the curve that is larger at every order is converted, or a clock says what both come
+to. That curve is the one for ledgers and budgets, too.
 
 *One budget for several runs* (:class:`Budget`): a filter that they share (theory C3 ii).
 *Theorem.* Everything that is booked inside it, by whatever runs, in whatever order, later ones chosen by earlier ones,
@@ -229,11 +222,6 @@ class Account:
         return self._together(self.probe, self.test, self.generation)
 
     @property
-    def in_secret(self) -> bool:
-        """Whether nobody is told which side a unit is on: persons are split at random, rows by their position."""
-        return bool(self.held_out) and self.unit.persons is not None
-
-    @property
     def free_test(self) -> float:
         """What tests of rows held out may still cost for one row, purely, before the total grows, or hardly grows.
 
@@ -243,19 +231,18 @@ class Account:
             return max(0.0, self.generation - self.test) * _FULL
         fitted, tested = self._sides()
         most = self._at_delta(fitted)
-        if self.in_secret and self.clock is not None and fitted.split is not None:
+        if self.clock is not None and fitted.split is not None:
             most -= self.clock.gap(fitted.split[0], self.delta)
-        elif self.in_secret:
-            hardly = _HARDLY * most
-            more, _ = bisected(lambda more: self._come_to([fitted, tested + Curve.pure(more)]) <= hardly, 0.0, most, 40)
-            return self.unit.share(more)
-        return self.unit.share(max(0.0, most - tested.most) * _FULL)
+            return self.unit.share(max(0.0, most - tested.most) * _FULL)
+        hardly = _HARDLY * most
+        more, _ = bisected(lambda more: self._come_to([fitted, tested + Curve.pure(more)]) <= hardly, 0.0, most, 40)
+        return self.unit.share(more)
 
     def _come_to(self, sides: list[Curve]) -> float:
         """Return what the sides come to at δ; a clock is about steps that are Gaussian, of models."""
         models, *tests = sides
-        if not self.in_secret:
-            return max(self._at_delta(models), *(test.epsilon(self.delta) for test in tests), 0.0)
+        if not tests:
+            return self._at_delta(models)
         (tested,) = tests
         if self.clock is None:
             return models.joined(tested).epsilon(self.delta)
@@ -316,11 +303,9 @@ class Account:
         together = self.shared is None or self.shared.fits(after, self)
         if self.one_curve and any(a > b * _ROUNDED for a, b in zip(after.losses, self.worst.losses, strict=True)):
             return False
-        if self.in_secret:  # what is known of a curve by what its ε may come to is about the larger one, too
-            sides_fit = after.fits(self.limit, self.delta)
-        else:
-            sides_fit = self.clock is not None or all(side.fits(self.limit, self.delta) for side in sides)
-        return together and sides_fit and (self.clock is None or self._come_to(sides) <= self.limit * _FULL)
+        # of two sides what is known of a curve by what its ε may come to is about the larger one, with a clock too
+        curve_fits = (self.clock is not None and not self.held_out) or after.fits(self.limit, self.delta)
+        return together and curve_fits and (self.clock is None or self._come_to(sides) <= self.limit * _FULL)
 
     @property
     def room(self) -> float:
@@ -375,9 +360,7 @@ class Account:
         parts, (total, *apart) = self._parts(), self._sides()
         if apart:  # pure, and beside what models cost, which is stated first
             del parts["test"]
-        epsilon, place = self._at_delta(total), total.order(self.delta)
-        if self.in_secret:
-            epsilon = self.total
+        epsilon, place = self.total, total.order(self.delta)
         # where pure losses alone bound the whole, their sum is it and nothing is converted
         pure = epsilon >= total.most
         shown = {part: curve.most if pure else curve.losses[place] for part, curve in parts.items()}
@@ -385,7 +368,7 @@ class Account:
         if part > epsilon:  # a clock may state less than any one order does
             shown = {name: loss * (epsilon / part) * (1.0 - 1e-12) for name, loss in shown.items()}
         said = {**details.pop("parameters", {}), "rho_left": room(self.curve, self.limit, self.delta)}
-        conversion = 0.0 if pure and not self.in_secret else max(0.0, epsilon - sum(shown.values()))
+        conversion = 0.0 if pure and not apart else max(0.0, epsilon - sum(shown.values()))
         if self.shared is not None:
             self.shared.count(self)
             self.shared.end(self)

@@ -40,8 +40,8 @@ place raises what the sum comes to in no case, whatever else is charged (`CurveL
 comes to at most e·ln(1/δ)/ln(1/δ′) at δ. (ii) With a clock a search states less than its curve comes to: p + T(ρ) or
 more, T the tail mean at time ρ, for Gaussian steps of ρ and pure ones of p, whose curve rρ + p comes to p + G(ρ). G − T
 grows with ρ, but for less than T/200 where orders are sparse (`tests/account/test_ledger_with_delta.py`), so with p +
-T(ρ) ≤ e that is at most 1.005·G(ρ*), T(ρ*) = e. Where persons are held out in secret the curve is the larger of two,
-and their account takes no step with which it comes to more than e.
+T(ρ) ≤ e that is at most 1.005·G(ρ*), T(ρ*) = e. Where rows are held out in secret the curve is the larger of two, and
+their account takes no step with which it comes to more than e.
 
 *In numbers*: sums of curves are rounded up order by order, `fits` has room for the rounding of its own sum.
 """

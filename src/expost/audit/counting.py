@@ -354,8 +354,8 @@ def two_tests(setting: Setting) -> Found:
     return counted(setting, one_by_one(run), claims)
 
 
-def new_persons(setting: Setting) -> Found:
-    """Attack the draw of who is held out: the first of four persons is replaced by one like them, who comes last.
+def new_rows(setting: Setting) -> Found:
+    """Attack the draw of who is held out: the first of four rows is replaced by one like it, which comes last.
 
     If that were told by their places, both sums would be others.
     """
@@ -363,7 +363,7 @@ def new_persons(setting: Setting) -> Found:
     tables = [Rows(np.zeros((4, 1), dtype=np.int32), np.array(y, dtype=np.int32) * ONE) for y in ones]
 
     def run(side: int, source: WordSource) -> int:
-        sums = [int(part.y.sum()) // ONE for part in Parting(0.5, 1, source).of(tables[side])]
+        sums = [int(part.y.sum()) // ONE for part in Parting(0.5, source).of(tables[side])]
         fitted, held = _kinds(np.array(sums) + discrete_laplace(1.0, 1, 2, random_state=source), -2, 3).tolist()
         return 6 * int(fitted) + int(held)
 
@@ -463,7 +463,7 @@ ATTACKS = (
     _attack("two-tests", "tests of two models: the same", two_tests, 1_500, 100_000, tight=False),
     _attack("stopped-curve", "runs that end above a curve", stopped(by_curve), 20_000, 1_000_000, tight=False),
     _attack("stopped-clock", "runs that end above a clock", stopped(by_clock), 20_000, 1_000_000, tight=False),
-    _attack("new-persons", "which persons are held out", new_persons, 2_000, 1_000_000, tight=False),
+    _attack("new-rows", "which rows, or persons, are held out", new_rows, 2_000, 1_000_000, tight=False),
     _attack("noisy-best", "the choice of a cut-off", best_of_scores, 20_000, 1_000_000),
     _attack("objective-draw", "objective perturbation of one row", perturbed_objective, 1_500, 100_000, tight=False),
 )

@@ -27,7 +27,7 @@ from scipy import stats
 
 import expost.noise.laplace as laplace_module
 from expost.account.account import Account
-from expost.account.composition import ORDERS, Clock, Curve, Unit, add_losses
+from expost.account.composition import ORDERS, Clock, Curve, add_losses
 from expost.account.events import Budget, Event, Kind
 from expost.account.loss import PureLoss
 from expost.audit.attack import Attack, Found, Setting
@@ -405,39 +405,36 @@ def base_rate(_: Setting) -> Found:
     return exact(run, 1e-5)
 
 
-_TWO = Unit(1, 2, "whose")
-
-
-def _held_out(persons: tuple[int, int], held: int, source: WordSource) -> Said:
-    """Release a model of one of two persons and, if that is small, a test of the other, who was held out."""
-    account = Account("new persons", worst_case=10.0, secure=False, unit=_TWO, held_out=1)
+def _held_out(rows: tuple[int, int], held: int, source: WordSource) -> Said:
+    """Release a model of one of two rows and, if that is small, a test of the other, which was held out."""
+    account = Account("new rows", worst_case=10.0, secure=False, held_out=1)
     account.book("generation", Curve.ex_post(1.0))
-    model = persons[1 - held] + _noise(1.0, source)
+    model = rows[1 - held] + _noise(1.0, source)
     if model > 1:
         account.book("generation", Curve.ex_post(0.5))
-        return (model, persons[1 - held] + _noise(0.5, source)), account.total
-    return (model, _tested(account).ask(persons[held], source)), account.total
+        return (model, rows[1 - held] + _noise(0.5, source)), account.total
+    return (model, _tested(account).ask(rows[held], source)), account.total
 
 
 def _tested(account: Account) -> NoisyMean:
-    """Book a test of one person for what is free, and return how it is released."""
-    mean = NoisyMean.of(ErrorRate(0.5), 1, account.free_test, 0.0, account.unit)
+    """Book a test of one row for what is free, and return how it is released."""
+    mean = NoisyMean.of(ErrorRate(0.5), 1, account.free_test, 0.0)
     account.book("test", account.settled_step(mean.epsilon))
     return mean
 
 
-def _asked(mean: NoisyMean, person: int, source: WordSource) -> Said:
-    return mean.ask(person, source), 0.0
+def _asked(mean: NoisyMean, row: int, source: WordSource) -> Said:
+    return mean.ask(row, source), 0.0
 
 
-def new_persons(_: Setting) -> Found:
-    """Attack two persons of whom one is held out, nobody knows which: the mixture of both draws, as it is seen.
+def new_rows(_: Setting) -> Found:
+    """Attack two rows (or persons) one of which is held out, nobody knows which: the mixture of both draws, as seen.
 
-    An outcome speaks for a person whom the model was fitted to as well as for one whom it was tested on.
+    An outcome speaks for a row that the model was fitted to as well as for one that it was tested on.
     """
     laws = []
-    for persons in ((1, 0), (0, 0)):
-        drawn = [law_of(partial(_held_out, persons, held), 1e-7) for held in (0, 1)]
+    for rows in ((1, 0), (0, 0)):
+        drawn = [law_of(partial(_held_out, rows, held), 1e-7) for held in (0, 1)]
         both = {said: sum((law.get(said, Fraction(0)) for law, _ in drawn), Fraction(0)) / 2
                 for said in {**drawn[0][0], **drawn[1][0]}}  # fmt: skip
         laws.append((both, (drawn[0][1] + drawn[1][1]) / 2))
@@ -447,7 +444,7 @@ def new_persons(_: Setting) -> Found:
 _AT_DELTA = 0.05
 
 
-def new_persons_at_delta(_: Setting) -> Found:
+def new_rows_at_delta(_: Setting) -> Found:
     """Attack the same at a δ: Gaussian noise on the model, in cells of known probability, and a test without cost.
 
     The bound is the probability of all outcomes whose loss is above what the account says, and the claim is δ.
@@ -455,18 +452,18 @@ def new_persons_at_delta(_: Setting) -> Found:
     found = Found(_AT_DELTA, 0.0, delta=_AT_DELTA)
     edges = np.concatenate([[-np.inf], np.arange(-8.0, 12.0, 0.01), [np.inf]])
     for rho, clock in product((0.02, 0.5, 2.0), (False, True)):
-        models = [np.diff(stats.norm.cdf(edges - person * math.sqrt(2.0 * rho))) for person in (0, 1)]
-        account = Account("new persons", 50.0, False, unit=_TWO, delta=_AT_DELTA, held_out=1)
+        models = [np.diff(stats.norm.cdf(edges - row * math.sqrt(2.0 * rho))) for row in (0, 1)]
+        account = Account("new rows", 50.0, False, delta=_AT_DELTA, held_out=1)
         account.clock = Clock.of([rho * (1.0 + 1e-9)]) if clock else None
         account.book("generation", Curve.gaussian(rho))
         mean = _tested(account)
-        drawn = [law_of(partial(_asked, mean, person), 1e-9) for person in (0, 1)]
+        drawn = [law_of(partial(_asked, mean, row), 1e-9) for row in (0, 1)]
         missed = float(max(left for _, left in drawn)) + 1e-12
         said = sorted({*drawn[0][0], *drawn[1][0]})
         tests = [np.array([float(law.get(each, 0)) for each in said]) for law, _ in drawn]
-        for one, two, other in product((0, 1), repeat=3):  # who is replaced by whom, beside whom
-            here, there = (0.5 * (np.outer(models[person], tests[other]) + np.outer(models[other], tests[person]))
-                           for person in (one, two))  # fmt: skip
+        for one, two, other in product((0, 1), repeat=3):  # what is replaced by what, beside what
+            here, there = (0.5 * (np.outer(models[row], tests[other]) + np.outer(models[other], tests[row]))
+                           for row in (one, two))  # fmt: skip
             with np.errstate(divide="ignore"):
                 loss = np.log(here) - np.log(there + missed)
             bound = float(here[loss > account.total].sum())
@@ -538,8 +535,8 @@ ATTACKS = (
     Attack("exact-above-threshold", "two tests, one-sided noise", "exact", above_threshold),
     Attack("exact-noisy-best", "the choice among three scores", "exact", cut_off),
     Attack("exact-base-rate", "the base rate of ten rows", "exact", base_rate),
-    Attack("exact-new-persons", "one of two persons held out, in secret", "exact", new_persons),
-    Attack("exact-new-persons-delta", "the same at delta = 0.05", "exact", new_persons_at_delta, tight=False),
+    Attack("exact-new-rows", "one of two rows held out, in secret", "exact", new_rows),
+    Attack("exact-new-rows-delta", "the same at delta = 0.05", "exact", new_rows_at_delta, tight=False),
     Attack("exact-sums", "sums of 1000 losses: accounts, curves", "exact", sums),
     Attack("gaussian-curve", "the curve of Gaussian noise, order by order", "exact", gaussian_curve),
     Attack("exact-filter", "what an account lets through", "exact", filters),

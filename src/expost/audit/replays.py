@@ -515,6 +515,7 @@ ENTRIES: dict[str, dict[str, Run]] = {
     "command": {
         "fit": Run(command(_FIT + " --log-loss 0.69 --json")),
         "fit of parquet": Run(command(_FIT + " --error-rate 0.45 --evaluate 0.4", "parquet")),
+        "fit with rows held out": Run(command(_FIT + " --error-rate 0.3 --new-rows 0.5 --evaluate 0.6")),
         "fit that fails": Run(command(_FIT + " --error-rate 0.01")),
         "fit with a ledger": Run(command(_BOOKED)),
         "evaluate": Run(command(_EVALUATE)),

@@ -12,6 +12,7 @@ import math
 import tempfile
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from expost.account.account import Account, Spending
-from expost.account.composition import ORDERS, Curve
+from expost.account.composition import ORDERS, Curve, compose
 from expost.account.ledger import Ledger
 from expost.audit.attack import Attack, Found, Setting, interval
 from expost.audit.counting import source_of
@@ -36,8 +37,10 @@ from expost.mechanisms.objective.gaussian_objective import GaussianShot
 from expost.mechanisms.objective.perturbation import ObjectiveRows, Shot
 from expost.noise import NoisePath, SecureSource, SeededSource, WordSource
 from expost.passes import LocalEngine
+from expost.release.held_out import HeldOut
 from expost.release.kept_path import write_key
-from expost.release.release import Release
+from expost.release.release import FrozenMapping, Release
+from expost.search import new_rows
 from expost.search.gradual import search_path
 from expost.search.noisy_test import GradualTest, OneTest
 from expost.search.refinement import KeepPath, refine
@@ -48,6 +51,8 @@ from expost.solve.losses import CappedLogisticLoss, HuberLoss, SmoothedHingeLoss
 from expost.table.rows import ONE, MemorySource, Rows
 from expost.table.shape import l1_ball, l2_ball
 
+#: How a table and its neighbour are made: of so many rows or persons, a kind of target, and so many rows of each.
+TableOf = Callable[[np.random.Generator, int, str, int], list[dict[str, list[Any]]]]
 #: What a run is: the search of either data set, whose random words come from a source.
 Search = Callable[[int, WordSource], Release]
 
@@ -67,17 +72,67 @@ def replayed(search: Search, source: WordSource) -> tuple[Tape, Release]:
     tape = Tape()
     with taping(tape):
         release = outcome(lambda: search(0, source))
+    again(tape, release, search, source.secure)
+    return tape, release
+
+
+def again(tape: Tape, release: Release, search: Search, secure: bool, side: int = 1) -> None:
+    """Replay a search that was recorded, on the neighbour or, as others are held out, on the same table."""
     tape.rewind()
-    other = SecureSource() if source.secure else SeededSource(0)  # nothing that comes out is drawn from it
+    other = SecureSource() if secure else SeededSource(0)  # nothing that comes out is drawn from it
     with taping(tape):
         try:
-            again = outcome(lambda: search(1, other))
+            found = outcome(lambda: search(side, other))
             tape.finish()
-            if not tape.differs and _said(again) != _said(release):
+            if not tape.differs and _said(found) != _said(release):
                 tape.differs = "another release, though all that was drawn is the same"
         except (Differs, SearchInterrupted) as stopped:
             tape.differs = tape.differs or f"{type(stopped).__name__} on the neighbour only"
-    return tape, release
+
+
+_TRIES = 400  # draws of who is held out: one of 21 sets is missed with a chance of 7·10⁻⁸
+
+
+def mixed(search_of: Callable[[np.random.Generator], Search], n: int, m: int) -> Callable[[Setting], Found]:
+    """Attack searches with m of n rows held out by the loss of what comes out over all sets that are drawn.
+
+    A transcript is replayed with each set in the place of the one that was drawn, on both tables, which gives its
+    density for each: the means over sets are its densities, as nobody is told the set. Which sets there are is asked of
+    the library, often; that they are as likely is for `expost.audit.counting.new_rows`.
+    """
+
+    def attack(setting: Setting) -> Found:
+        found = Found(0.0, 0.0)
+        for place, rng in setting.each():
+            search, source, tape = search_of(rng), source_of(setting, place), Tape()
+            sets = {new_rows.drawn(n, m, source).tobytes() for _ in range(_TRIES)}
+            with taping(tape):
+                release = outcome(lambda search=search, source=source: search(0, source))  # type: ignore[misc]
+            means = []
+            for side in (0, 1):
+                logs = []
+                for each in sets:
+                    tape.sides = np.frombuffer(each, dtype=bool)
+                    again(tape, release, search, source.secure, side)
+                    if tape.differs:
+                        return Found(release.epsilon, 0.0, tape.differs)
+                    logs.append(-tape.loss)
+                means.append(float(np.logaddexp.reduce(logs)))
+            one = Found(release.epsilon, abs(means[0] - means[1]))
+            found = one if one.broken or one.tightness > found.tightness else found
+            if one.broken:
+                break
+        return found
+
+    return attack
+
+
+def sorted_table(rng: np.random.Generator, n: int, target: str, _: int) -> list[dict[str, list[Any]]]:
+    """Return a table sorted by its number, and the same with its first row replaced by one that comes last."""
+    number = np.linspace(0.0, 1.0, n + 1)
+    y = np.array(["no", "yes"] if target == "labels" else [0.0, 1.0])[rng.permutation(n + 1) % 2]  # both occur
+    columns = {"number": number, "kind": rng.choice(["a", "b"], n + 1), "y": y}
+    return [{name: values[rows].tolist() for name, values in columns.items()} for rows in (slice(n), slice(1, n + 1))]
 
 
 def _said(release: Release) -> dict[str, Any]:
@@ -171,7 +226,7 @@ def fitted(
     goal: Goal,
     target: str = "labels",
     n: int = 60,
-    table_of: Callable[[np.random.Generator, int, str, int], list[dict[str, list[Any]]]] = extreme_table,
+    table_of: TableOf = extreme_table,
     **options: Any,
 ) -> Callable[[np.random.Generator], Search]:
     """Return fits of tables at random, of persons with several rows where options say so."""
@@ -209,14 +264,15 @@ def other_model(goal: Goal = LogLoss(0.69), **options: Any) -> Release:  # noqa:
 def evaluated(n: int = 60, delta: float = 0.0, **options: Any) -> Callable[[np.random.Generator], Search]:
     """Return whole calls of ``Release.evaluate``: the noisy histogram that all of an evaluation is made of.
 
-    With a model that was fitted with rows held out it is about those alone, of a table as long: whose row is replaced
-    may be among them or not.
+    With a model that was fitted with rows held out it is about as many, of a table as long: whose row is replaced may
+    be among them or not.
     """
 
     def search_of(rng: np.random.Generator) -> Search:
         tables, model = extreme_table(rng, n, "labels", options.get("rows_per_person", 1)), other_model(**options)
-        said: dict[str, Any] = {"margin": 0.4, "max_epsilon": _BUDGET, "bins": 4, "delta": delta}
-        said["new_rows"] = bool(model.held_out)
+
+        held = HeldOut(np.arange(n) < model.held_out, release_id=model.id) if model.held_out else None
+        said = {"delta": delta, "new_rows": held, **_EVALUATED}
 
         def search(side: int, source: WordSource) -> Release:
             return model.evaluate(tables[side], random_state=source, **said).release
@@ -224,6 +280,40 @@ def evaluated(n: int = 60, delta: float = 0.0, **options: Any) -> Callable[[np.r
         return search
 
     return search_of
+
+
+_EVALUATED: dict[str, Any] = {"margin": 0.4, "max_epsilon": _BUDGET, "bins": 4}
+
+
+def held_out_evaluated(
+    goal: Goal, target: str = "labels", n: int = 60, table_of: TableOf = extreme_table, **options: Any
+) -> Callable[[np.random.Generator], Search]:
+    """Return fits with rows held out and then evaluations of these: what both releases say that they cost together."""
+
+    def search_of(rng: np.random.Generator) -> Search:
+        tables = table_of(rng, n, target, options.get("rows_per_person", 1))
+
+        def search(side: int, source: WordSource) -> Release:
+            said = {"max_epsilon": _BUDGET, "random_state": source, **options}
+            model = AccuracyFirstModel(SCHEMAS[target], goal, **said).fit(tables[side])
+            first, whose = model.release_, {"new_rows": model.held_out_, "random_state": source}
+            few: dict[str, Any] = {"margin": 0.9, "failure_probability": 0.9} if n < 20 else {}
+            last = first.evaluate(tables[side], **{**_EVALUATED, **whose, **few}).release
+            probe = compose([first, last]).epsilon - max(first.epsilon_generation, first.epsilon_test)
+            shown = {**first.parameters, "counts": last.hypothesis}
+            return replace(first, epsilon_probe=probe, epsilon_worst_case=math.inf, parameters=FrozenMapping(shown))
+
+        return search
+
+    return search_of
+
+
+def _few_sorted(kind: Callable[..., Any]) -> Callable[[np.random.Generator], Search]:
+    """Return such searches of seven rows, sorted, five of which are held out: 21 sets."""
+    found: Callable[[np.random.Generator], Search] = kind(
+        ErrorRate(0.9), n=7, table_of=sorted_table, holdout=5 / 7, failure_probability=0.9
+    )
+    return found
 
 
 def searches(
@@ -557,6 +647,7 @@ ATTACKS = (
     _attack("fit-r2", "fit for R2", fits(R2(0.3), "numbers"), 15, 20_000),
     _attack("fit-rare-labels", "fit for recall and precision", fits(_RARE), 10, 10_000),
     _attack("fit-new-rows", "fit with rows held out", fits(_EASY, holdout=0.3), 15, 20_000),
+    _attack("fit-sorted-rows", "the same, sorted, over all draws", mixed(_few_sorted(fitted), 7, 5), 2, 2_000),
     _attack("fit-persons", "fit of persons with two rows each", fits(_EASY, **PERSONS), 15, 20_000),
     _attack("fit-new-persons", "the same with persons held out", fits(_EASY, holdout=0.5, **PERSONS), 15, 20_000),
     _attack(
@@ -576,6 +667,13 @@ ATTACKS = (
         transcripts(evaluated(400, goal=_EASY, holdout=0.5)),
         10,
         20_000,
+    ),
+    _attack(
+        "evaluation-sorted-rows",
+        "the same with the fit, sorted, over all draws",
+        mixed(_few_sorted(held_out_evaluated), 7, 5),
+        2,
+        2_000,
     ),
     _attack("evaluation-persons", "the same on persons with two rows", transcripts(evaluated(**PERSONS)), 10, 20_000),
     _attack(

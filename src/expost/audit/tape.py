@@ -53,6 +53,8 @@ class Tape:
         losses have no bound, and of all others.
     moved
         Σ‖v − v′‖²/(2σ²) over all steps with Gaussian noise: the ρ that these neighbours have.
+    sides
+        Who is held out on replay, if not those who were.
     kept, keeping
         The outputs of paths whose levels were kept to be looked at later; and while they are, what they are added to.
     beside
@@ -65,6 +67,7 @@ class Tape:
     pure: float = 0.0
     gaussian: float = 0.0
     moved: float = 0.0
+    sides: NDArray[np.bool_] | None = None
     paths: list[tuple[Step, Any]] = field(default_factory=list)
     finishing: list[Callable[[], None]] = field(default_factory=list)
     kept: list[dict[str, Any]] = field(default_factory=list)

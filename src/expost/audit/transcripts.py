@@ -20,9 +20,10 @@ transcript beyond its ε refutes the claim.
 | a model of a perturbed objective | the density of b = −G(θ), times the determinant of its derivative, at θ |
 | steps of a descent | discrete Gaussian |
 
-Where persons are held out, drawn at random and in secret, D and D′ are coupled as in the proof (`expost.search.
-new_rows`): the newcomer is on the side where the person was who is replaced, which is as likely. Given that, the loss
-of a transcript is at most what the release states where all is pure, and so is that of the mixture over draws.
+Where rows or persons are held out, drawn at random and in secret, D and D′ are coupled as in the proof (`expost.search.
+new_rows`): the newcomer is on the side of the one that is replaced, which is as likely. Given that, the loss of a
+transcript is at most what the release states where all is pure, and so is that of the mixture over draws. In small
+tables that mixture itself is computed, set by set (`expost.audit.searches.mixed`).
 
 That samplers and paths have these laws is for the other attacks to refute (`expost.audit.counting`,
 `expost.audit.exhaustive`). The released model of a perturbed objective has a little more noise, which covers its
@@ -198,16 +199,16 @@ def _mean(law: Any, mean: float, *_: Any) -> list[int]:
 
 
 def _sides_patches(tape: Tape) -> list[tuple[Any, str, Any]]:
-    """Let a newcomer be on the side where the person was who is replaced: tables have both in the same place."""
-    honest = new_rows_module.drawn_persons
+    """Let a newcomer be on the side of the one that is replaced, as tables have both in the same place; or as told."""
+    honest = new_rows_module.drawn
 
-    def drawn(persons: int, part: float, source: Any) -> NDArray[np.bool_]:
-        step = tape.next("draw of persons", (persons, part))
+    def drawn(n: int, m: int, source: Any) -> NDArray[np.bool_]:
+        step = tape.next("draw of who is held out", (n, m))
         if not tape.replaying:
-            step.held = honest(persons, part, source)
-        return np.array(step.held)
+            step.held = honest(n, m, source)
+        return np.array(step.held if tape.sides is None else tape.sides)
 
-    return [(new_rows_module, "drawn_persons", drawn)]
+    return [(new_rows_module, "drawn", drawn)]
 
 
 def _trace(sums: Any, *_: Any) -> list[int]:

@@ -79,6 +79,12 @@ def add_arguments(evaluate: argparse.ArgumentParser) -> None:
         action="store_true",
         help="only the rows that expost fit --new-rows held out; pass the same table, in the same order",
     )
+    evaluate.add_argument(
+        "--held-out",
+        type=Path,
+        metavar="FILE",
+        help=f"which those are, as expost fit kept it (default: beside the release, ending in {defaults.HELD_OUT})",
+    )
     which.add_argument(
         "--public-rows",
         action="store_true",
@@ -119,6 +125,10 @@ def add_arguments(evaluate: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Evaluate, show and write it; returns the exit status."""
     validation.share("--margin", options.margin)
+    if options.held_out is not None and not options.new_rows:
+        raise ValueError("--held-out goes with --new-rows, which looks at those rows alone")
+    if options.new_rows and options.held_out is None:
+        options.held_out = options.release.with_suffix(defaults.HELD_OUT)
     check_release(options.release)
     check_tables(options.data)
     _check_outputs(options)
@@ -129,7 +139,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _check_outputs(options: argparse.Namespace) -> None:
     """Complain about files that could not be written before there is anything to write."""
-    read = (options.release, file_of(options.data), options.ledger)
+    read = (options.release, file_of(options.data), options.ledger, options.held_out)
     if options.output is None:
         check_beside(options.release)
         return
@@ -168,7 +178,7 @@ def evaluated(release: Release, options: argparse.Namespace, ledger: Ledger | No
         bins=options.bins,
         cut_offs=options.cut_off,
         residuals_within=options.residuals_within,
-        new_rows=options.new_rows,
+        new_rows=options.held_out if options.new_rows else None,
         public_rows=options.public_rows,
         on_invalid=options.on_invalid,
         engine=stated_engine(options),

@@ -143,8 +143,9 @@ def add_arguments(fit: argparse.ArgumentParser) -> None:
         default=0.0,
         metavar="PART",
         help="promise it about new rows drawn like these (new persons, with --person), which holds out that part of "
-        "them for tests (with a schema; default: %(const)s where no part is stated). Rows are held out by their "
-        "places: no table sorted by what its rows hold",
+        "them for tests (with a schema; default: %(const)s where no part is stated). Which those are is drawn at "
+        f"random, and kept for evaluate --new-rows beside the release, in a file that ends in {defaults.HELD_OUT}: as "
+        "private as the data",
     )
     fit.add_argument("--columns", nargs="+", metavar="COL", help="columns to use (default: all but the target)")
     add_bounds(fit)
@@ -298,7 +299,7 @@ def _check(options: argparse.Namespace) -> None:
         validation.share("--evaluate", options.evaluate)
         if options.new_rows and options.query is not None:
             raise ValueError(
-                "--evaluate with --new-rows finds rows by their position, and a query may give them in another order "
+                "--evaluate with --new-rows finds rows by their places, and a query may give them in another order "
                 "when it is run again: leave out one of the two, or save its rows to a file"
             )
         if options.json:
@@ -371,10 +372,14 @@ def _check_outputs(options: argparse.Namespace) -> None:
         check_beside(options.output, short="-short-99")
     check_output(options.report, force=options.force, option="--report", inputs=read)
     check_output(options.keep_path, force=True, option="--keep-path", inputs=read)  # none that is there is taken later
-    written = {name: getattr(options, name) for name in ("output", "report", "keep_path")}
-    places = [path.resolve() for path in written.values() if path is not None]
+    written = [options.output, options.report, options.keep_path]
+    if options.new_rows and options.output is not None:
+        written.append(options.output.with_suffix(defaults.HELD_OUT))
+        check_output(written[-1], force=options.force, inputs=read)
+    places = [path.resolve() for path in written if path is not None]
     if len(set(places)) < len(places):
-        raise ValueError("--output, --report and --keep-path must name different files")
+        beside = f", and none ends in {defaults.HELD_OUT}, which says who was held out" if options.new_rows else ""
+        raise ValueError(f"--output, --report and --keep-path must name different files{beside}")
     if options.output is None and not options.json and not _can_write_here():
         raise ValueError(
             "this folder cannot be written to; say with --output where to save the release, or pass --json"
@@ -460,11 +465,6 @@ def _search_table(
     from expost.table.files import open_disk
 
     schema = stated_schema(options)
-    if options.evaluate is not None and options.new_rows and schema.person is not None:
-        raise ValueError(
-            "--evaluate with --new-rows needs to know who was held out, and of persons that is drawn at random and "
-            "kept nowhere: leave out one of the two, or evaluate on persons that are not in the table"
-        )
     model = AccuracyFirstModel(
         schema,
         goal,
@@ -486,7 +486,9 @@ def _search_table(
     if options.evaluate is not None and schema.person is None and not disk.once:
         _check_margin(options, disk.count(), schema.task == "classification")
     progress.stage(f"reading and searching{_if_stopped(options)}")
-    return _outcome(model, disk)
+    found = _outcome(model, disk)
+    options.held_out = getattr(model, "held_out_", None)
+    return found
 
 
 def _remark(names: Sequence[str], schema: Schema | None) -> None:

@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from expost import defaults
 from expost.cli.terminal import (
     NOT_WRITTEN,
     REFUSED,
@@ -104,7 +105,8 @@ def check_printed(path: Path | None, options: argparse.Namespace) -> None:
 def check_short(path: Path | None, options: argparse.Namespace) -> None:
     """Complain, before anything is spent, about a name without room for the ending of one for a short model."""
     if path is not None and options.when_short == "keep":
-        ending = f"-short-99{path.suffix}"
+        held_out = defaults.HELD_OUT if getattr(options, "new_rows", 0.0) else ""
+        ending = f"-short-99{max(path.suffix, held_out, key=len)}"
         otherwise = "name a shorter one with --output, or pass --when-short discard"
         check_room(path, ending, "-short that the name of a model short of its goal ends in", otherwise)
 
@@ -141,10 +143,10 @@ def why(error: BaseException) -> str:
     return getattr(error, "strerror", None) or str(error) or "interrupted"
 
 
-def write_new(stem: Path, suffix: str, content: str, but: Path | None = None) -> Path:
+def write_new(stem: Path, suffix: str, content: str, but: Path | None = None, beside: str = "") -> Path:
     """Write a file under the first free name of ``stem.json``, ``stem-2.json`` and so on; returns the name.
 
-    ``but`` is not free: something else is to be written there.
+    ``but`` is not free: something else is to be written there. ``beside``: what is to be free as well.
 
     Examples
     --------
@@ -157,7 +159,8 @@ def write_new(stem: Path, suffix: str, content: str, but: Path | None = None) ->
     while True:
         path = stem.with_name(stem.name + ("" if number == 1 else f"-{number}") + suffix)
         number += 1
-        if but is None or path.resolve() != but.resolve():
+        taken = bool(beside) and os.path.lexists(path.with_suffix(beside))
+        if not taken and (but is None or path.resolve() != but.resolve()):
             with contextlib.suppress(FileExistsError):
                 write_whole(path, content)
                 return path
@@ -251,13 +254,14 @@ def deliver(
     failures: Failures = []
     options.stopped = False
     saved = options.saved = _save(release, options, failures)
+    whose = _save_held_out(saved, options, failures)
     unasked = _uncharged() or (options.json and getattr(options, "report", None) is None)
     budget = None if ledger is None or unasked else asked(ledger)
     _save_report(release, options, budget, failures)
     return hand_over(
         release,
         saved,
-        lambda: release.to_json() if options.json else _shown(release, saved, options, failures, budget),
+        lambda: release.to_json() if options.json else _shown(release, saved, options, failures, budget, whose),
         failures,
         options,
         complaint,
@@ -324,9 +328,25 @@ def _save(release: Release, options: argparse.Namespace, failures: Failures) -> 
         stem = default_stem(options.data, release.target) if output is None else output.with_suffix("")
         if release.status == "short":
             stem = _short_of(stem)
-        return write_new(stem, ".json" if output is None else output.suffix, text, but=but)
+        beside = "" if getattr(options, "held_out", None) is None else defaults.HELD_OUT
+        return write_new(stem, ".json" if output is None else output.suffix, text, but=but, beside=beside)
     except (Exception, KeyboardInterrupt) as error:  # whatever it is, the release is not to be lost over it
         failures.append((str(options.output or "a file for the release"), why(error)))
+        options.stopped |= isinstance(error, KeyboardInterrupt)
+        return None
+
+
+def _save_held_out(saved: Path | None, options: argparse.Namespace, failures: Failures) -> Path | None:
+    """Return where it is kept who was held out, beside the release, if anybody was and there is a model."""
+    held = getattr(options, "held_out", None)
+    if held is None or saved is None:
+        return None
+    path = saved.with_suffix(defaults.HELD_OUT)
+    try:
+        held.save(path, force=options.force)
+        return path
+    except (Exception, KeyboardInterrupt) as error:  # as above
+        failures.append((str(path), why(error)))
         options.stopped |= isinstance(error, KeyboardInterrupt)
         return None
 
@@ -354,6 +374,7 @@ def _shown(
     options: argparse.Namespace,
     failures: Failures,
     budget: Budget | str | None,
+    whose: Path | None = None,
 ) -> str:
     """Return the summary and, of a fit, what can be done next; or the whole release if it is nowhere else."""
     from expost.release.words import summary
@@ -367,6 +388,8 @@ def _shown(
     lines = [shown, f"saved to {one_line(saved)}"]
     if release.status == "short" and hasattr(options, "when_short"):
         lines[-1] += "; --when-short discard would keep no model"
+    if whose is not None:
+        lines.append(f"who was held out is in {one_line(whose)}: keep it as the table is kept, or delete it")
     if not fitted:
         return "\n".join(lines)
     if options.report is not None and not failures:

@@ -124,15 +124,17 @@ class AccuracyFirstModel(CountedClones):
     holdout : float, default=0.0
         The part of the rows that models are tested on and not fitted to, 0.2 say; the goal is then promised about *new
         rows*, drawn independently from the population that the rows of the table are taken to be drawn from, and of
-        what models and tests cost the larger counts (:mod:`expost.search.new_rows`). Which rows those are follows from
-        their position, so that in a table which is sorted by what its rows hold it protects nobody. Where ``person`` is
-        stated, persons are held out instead, drawn at random, and the goal is about new persons. 0: it is about the
-        rows themselves, and nothing is assumed of them.
+        what models and tests cost the larger counts (:mod:`expost.search.new_rows`). Which rows those are is drawn at
+        random, and no release tells it. Where ``person`` is stated, persons are held out instead, and the goal is about
+        new persons. 0: it is about the rows themselves, and nothing is assumed of them.
 
     Attributes
     ----------
     release_ : Release
         What was paid and what is promised.
+    held_out_ : HeldOut
+        With ``holdout``, who was held out: private, in no pickle, for ``release_.evaluate(..., new_rows=...)`` and its
+        ``save(path)``; ε says nothing of what whoever knows it learns (:mod:`expost.release.held_out`).
     encoding_ : Encoding
         How the table became rows; public.
     coef_ : dict of str to float
@@ -150,8 +152,8 @@ class AccuracyFirstModel(CountedClones):
 
     Notes
     -----
-    Every ``fit`` on the same rows spends privacy anew; :func:`expost.compose` adds releases up. A fitted model, and so
-    its pickle, holds the release and nothing else about the rows.
+    Every ``fit`` on the same rows spends privacy anew; :func:`expost.compose` adds releases up. The pickle of a fitted
+    model holds the release and nothing else about the rows; so does the model, but for ``held_out_``.
 
     Examples
     --------
@@ -299,8 +301,8 @@ class AccuracyFirstModel(CountedClones):
             self.class_weight = going_on.class_weight(self.class_weight, schema.classes)
         source = self.random_state if going_on is None else going_on.source(self.random_state)
         parting = self._parting(schema, before)
-        if parting is not None and schema.person is not None:
-            parting.words = source = resolve_source(source)
+        if parting is not None:
+            source = parting.words
         rows, held_rows, tallies, target = self._looked_at(table, y, encoding, parting)
         n = rows.n if held_rows is None else rows.n + held_rows.n
         unit = unit_of(schema, n)
@@ -351,7 +353,14 @@ class AccuracyFirstModel(CountedClones):
         if schema.classes is not None:
             self.classes_ = sorted_labels(labels_array(list(schema.classes)))
         self.release_ = release
+        if parting is not None and parting.held is not None:
+            self.held_out_ = parting.held
+            self.held_out_.release_id = release.id
         return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is pickled: who was held out is not, as privacy rests on it."""
+        return {name: value for name, value in super().__getstate__().items() if name != "held_out_"}
 
     def _looked_at(
         self, table: Any, y: Any, encoding: Encoding, parting: Parting | None
@@ -392,7 +401,8 @@ class AccuracyFirstModel(CountedClones):
         if before is not None:
             raise ValueError("a search that is gone on from has fitted all rows; for new rows fit anew, with holdout")
         require_mean(self._stated_goal(schema))
-        return Parting(part, None if schema.person is None else schema.rows_per_person)
+        words = resolve_source(self.random_state)
+        return Parting(part, words, "row" if schema.person is None else "person", schema.rows_per_person or 1)
 
     @property
     def _most(self) -> float:

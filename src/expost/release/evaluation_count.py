@@ -35,16 +35,17 @@ from expost.passes.dask import as_engine, stream_of
 from expost.passes.engine import Totals, blocks, folded, predictions
 from expost.passes.first_pass import counted, look_at
 from expost.release.evaluation import LEAST_GAMMA, METHOD, NUMBER_BINS, SCORE_BINS, Evaluation, Kind, price_of
+from expost.release.held_out import HeldOut
 from expost.release.release import Promise, Release
 from expost.release.scoring import ROOM, BoundsScorer, InTurn, SchemaScorer, Scorer, scorer_of
-from expost.release.words import ALIKE, IN_PLACE
+from expost.release.words import ALIKE
 from expost.shown import down, up
 from expost.table.columns import NamedColumns
 from expost.table.encoding import Encoding
 from expost.table.entrance import is_stream, open_column
 from expost.table.files import Disk, is_on_disk, open_named, table_claims
 from expost.table.misfits import CLIPPED_LABELS, CLIPPED_TARGETS
-from expost.table.rows import ONE, Batch, MemorySource, Rows, RowSource, declared, given_up
+from expost.table.rows import ONE, Batch, MemorySource, Rows, RowSource
 from expost.table.streamed import PersonSource
 
 _COARSE, _TELLING = 0.25, 0.1  # margins, as parts of the rarer label's share: bands are wide, and tell something
@@ -57,7 +58,10 @@ _BENT = (
     4.0  # bins of residuals are as even as sinh is: the outer ones twelve times as wide, as a model may be far better
 )
 NOT_CHECKED = "the rows evaluated on are what the caller says they are, and not chosen by looking at them"
-SAME_PLACES = "the table has the same rows in the same order as the fit had, which tells those held out"
+SAME_PLACES = (
+    "the table has the same rows in the same order as the fit had: places tell which of them were held out, and what "
+    "both cost together is about these"
+)
 PUBLIC = "the rows evaluated on are public, so nothing protects them"
 BAD_ROWS = (
     "an error about cells that do not fit the schema would have depended on single rows; on_invalid='clip' removes that"
@@ -208,7 +212,7 @@ def evaluate(
     bins: int | None = None,
     cut_offs: Sequence[float] = (),
     residuals_within: float | None = None,
-    new_rows: bool = False,
+    new_rows: Any = None,
     public_rows: bool = False,
     on_invalid: Literal["error", "clip"] = "clip",
     engine: Any = None,
@@ -226,8 +230,8 @@ def evaluate(
         validation.sized("max_epsilon", most)
     delta = validation.delta(delta)
     validation.one_of("on_invalid", on_invalid, ("error", "clip"))
-    new_rows, public_rows = validation.flag("new_rows", new_rows), validation.flag("public_rows", public_rows)
-    if public_rows and (ledger is not None or delta or new_rows):
+    public_rows = validation.flag("public_rows", public_rows)
+    if public_rows and (ledger is not None or delta or new_rows is not None):
         raise ValueError(
             "public rows are charged to nothing, and rows that a fit held out are not public: leave out ledger, delta "
             "and new_rows, or public_rows"
@@ -235,23 +239,15 @@ def evaluate(
     if release.method == METHOD:
         raise ValueError("this is an evaluation already; evaluate the model's own release")
     scorer, spending = scorer_of(release), Spending(ledger)
-    if new_rows and not release.held_out:
-        raise ValueError("this model was fitted to all rows: only a fit with holdout (--new-rows) keeps rows out")
-    if new_rows and release.unit != "row":
+    held = None if new_rows is None else HeldOut.of(new_rows, release)
+    if held is not None and (is_stream(table) or (isinstance(table, Disk) and (table.once or table_claims(table)))):
         raise ValueError(
-            "which persons were held out was drawn at random and kept nowhere, as privacy rests on it: leave new_rows "
-            "out, or evaluate on persons that were not in the table. Nothing was spent"
-        )
-    if new_rows and (is_stream(table) or (isinstance(table, Disk) and (table.once or table_claims(table)))):
-        raise ValueError(
-            "rows that were held out are found by their position, and a query, a stream or a function may hand out "
+            "rows that were held out are found by their places, and a query, a stream or a function may hand out "
             "rows in another order than the fit had them: pass a table in memory or a file. Nothing was spent"
         )
     cells = cells_for(release, scorer, bins, cut_offs, residuals_within)
     taken = table_claims(table)
-    rows, unit = _opened(release, scorer, table, y, on_invalid, engine)
-    if new_rows:
-        rows = _held_out(release, rows)
+    rows, unit = _opened(release, scorer, table, y, on_invalid, engine, held)
     said = {
         "of": release.id,
         "kind": cells.kind,
@@ -261,13 +257,13 @@ def evaluate(
         "target_edges": cells.target_edges,
         "cut_offs": cells.cut_offs,
         "asked": tuple(cut_offs),
-        "rows": "public" if public_rows else "held out" if new_rows else "all",
+        "rows": "public" if public_rows else "all" if held is None else "held out",
         "target": scorer.target or (-1.0, 1.0),
         "transform": scorer.transform,
         "reach": cells.reach,
     }
     details = _details(release, said, gamma, on_invalid, engine, random_state, scorer, unit)
-    details["claims"] += (*((SAME_PLACES, IN_PLACE) if new_rows else ()), *taken)
+    details["claims"] += (*(() if held is None else (SAME_PLACES,)), *taken)
 
     def described(outcome: Release, scale: float) -> Release:
         own = {**outcome.parameters, **unit.described, "n": rows.n, "evaluation": {**said, "scale": scale}}
@@ -402,32 +398,19 @@ def _counts(rows: Rows | RowSource, cells: Cells) -> Any:
     return np.asarray(found).reshape(cells.shape)
 
 
-def _held_out(release: Release, rows: Rows | RowSource) -> Rows:
-    """Return the rows that a fit kept out, by their position, as `expost.search.new_rows.split` has it."""
-    if not isinstance(rows, Rows):
-        raise ValueError(
-            "rows that were held out are found by their position, for which they are kept in memory, and these are too "
-            "many, or with a cluster: pass engine=LocalEngine(memory=...) with more megabytes. Nothing was spent"
-        )
-    n, m = rows.n, release.held_out
-    before = int(release.parameters.get("n", 0))
-    if n != before:
-        raise ValueError(
-            f"this table has {n:,} rows and the fit had {before:,}, of which {m:,} were held out: pass the same table, "
-            f"in the same order. Nothing was spent"
-        )
-    ends = np.arange(n + 1, dtype=object if n * m >= 1 << 62 else np.int64) * m // n
-    held = np.asarray(ends[1:] > ends[:-1], dtype=bool)
-    return Rows(given_up(rows.x[held]), given_up(rows.y[held]), **declared(rows))
-
-
 def _opened(
-    release: Release, scorer: Scorer, table: Any, y: Any, on_invalid: Literal["error", "clip"], engine: Any
+    release: Release,
+    scorer: Scorer,
+    table: Any,
+    y: Any,
+    on_invalid: Literal["error", "clip"],
+    engine: Any,
+    held: HeldOut | None,
 ) -> tuple[Rows | RowSource, Unit]:
-    """Return rows as the model's fit had them, and what neighbours differ in."""
+    """Return rows as the model's fit had them, or those of them that were held out, and what neighbours differ in."""
     if isinstance(scorer, SchemaScorer):
         schema = scorer.encoding.schema
-        rows = _encoded(scorer.encoding, table, y, on_invalid, engine)
+        rows = _encoded(scorer.encoding, table, y, on_invalid, engine, held)
         k = schema.rows_per_person
         return rows, ROW if schema.person is None or k is None else Unit(k, rows.n // k, schema.person)
     assert isinstance(scorer, BoundsScorer)
@@ -462,7 +445,7 @@ def _values(columns: NamedColumns, names: Sequence[str]) -> FloatArray:
 
 
 def _encoded(
-    encoding: Encoding, table: Any, y: Any, on_invalid: Literal["error", "clip"], engine: Any
+    encoding: Encoding, table: Any, y: Any, on_invalid: Literal["error", "clip"], engine: Any, held: HeldOut | None
 ) -> Rows | RowSource:
     """Return rows of a table with a schema, or where to read them."""
     if y is not None:
@@ -470,17 +453,19 @@ def _encoded(
         target, _ = open_column(y, on_invalid="clip", name="y")
         if len(target) != len(raw):
             raise ValueError(f"there are {len(raw):,} rows and {len(target):,} targets")
-        return encoding.encode(
-            NamedColumns({**raw.columns, encoding.schema.target: target}, len(raw)), on_invalid=on_invalid
-        )
+        table = NamedColumns({**raw.columns, encoding.schema.target: target}, len(raw))
     who = as_engine(engine, table)
-    source = stream_of(table, encoding, who)
+    source = stream_of(table, encoding, who) if y is None else None
     if source is None:
-        return encoding.encode(table, on_invalid=on_invalid)
-    if isinstance(source, PersonSource) and on_invalid == "error":
-        encoding.require_fit(*encoding.tallied(*counted(source.every_row(), who)))
-        encoding.require_persons(source.unreadable, source.undecoded)
+        rows: Rows | RowSource = encoding.encode(table, on_invalid=on_invalid)
+        return rows if held is None else held.again(rows)
+    if isinstance(source, PersonSource):
+        if on_invalid == "error":
+            encoding.require_fit(*encoding.tallied(*counted(source.every_row(), who)))
+            encoding.require_persons(source.unreadable, source.undecoded)
+        if held is not None:
+            source, held = held.again(source), None
     rows, found = look_at(source, who)
     if on_invalid == "error":
         encoding.require_fit(*encoding.tallied(found, rows.n))
-    return rows
+    return rows if held is None else held.again(rows)

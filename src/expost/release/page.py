@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
+from expost import defaults
 from expost.account.loss import ApproximateCap
 from expost.release.card import bar, bullets, card, section, table, text
 from expost.release.project import Project
@@ -214,7 +215,10 @@ def _paid(release: Release) -> list[str]:
     said.append(f"<p>{keys}</p>")
     if release.held_out:
         apart = f"Tests read {held_out(release)} that no model was fitted to"
-        said.append(f"<p>{apart}, so of what both cost the larger counts, not the sum.</p>")
+        said.append(
+            f"<p>{apart}, so of what both cost the larger counts, not the sum. Which these are was drawn at random and "
+            f"is in no release; the file that says it ({defaults.HELD_OUT}) is kept as the data are, or deleted.</p>"
+        )
     compared = usual(release)
     said += [] if compared is None else [f"<p>{text(compared)}.</p>"]
     if math.isinf(most):

@@ -10,6 +10,7 @@ import dataclasses
 import datetime
 import json
 import math
+import os
 import platform
 import secrets
 from collections.abc import Container, Iterator, Mapping, Sequence
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
     from expost.account.ledger import Ledger
     from expost.release.evaluation import Evaluation
+    from expost.release.held_out import HeldOut
 
 FORMAT = 2
 STATUSES = ("released", "short", "refused")
@@ -338,13 +340,12 @@ class Release:
         return Clock(tuple(self.curve["times"]))
 
     def least_epsilon(self) -> float:
-        """Return what ε may not be below: of persons who were held out in secret by both curves at once."""
-        in_secret, tests = self.held_out and self.unit == "person", self._tests_curve()
+        """Return what ε may not be below: where units were held out in secret, by both curves at once."""
+        tests = self._tests_curve()
         if "times" in self.curve:
-            apart = tests.most if in_secret else 0.0
-            least = self._clock().epsilon(self.curve["rho"], self.curve["pure"], self.delta, apart)
+            least = self._clock().epsilon(self.curve["rho"], self.curve["pure"], self.delta, tests.most)
         else:
-            least = (self.account_curve() if in_secret else self._models_curve()).epsilon(self.delta)
+            least = self.account_curve().epsilon(self.delta)
         return max(least, tests.epsilon(self.delta))
 
     @property
@@ -479,7 +480,7 @@ class Release:
         bins: int | None = None,
         cut_offs: Sequence[float] = (),
         residuals_within: float | None = None,
-        new_rows: bool = False,
+        new_rows: HeldOut | str | os.PathLike[str] | None = None,
         public_rows: bool = False,
         on_invalid: Literal["error", "clip"] = "clip",
         engine: Any = None,
@@ -512,8 +513,9 @@ class Release:
         residuals_within : float, optional
             Where bins of residuals end, in units of the target (of its transform); larger ones count as that. By
             default it follows from the goal.
-        new_rows : bool, default=False
-            Only the rows that the fit held out (``holdout``), of the same table in the same order.
+        new_rows : HeldOut or path, optional
+            Only the rows that the fit held out (``holdout``), of the same table in the same order: ``model.held_out_``,
+            or the file that it was saved to.
         public_rows : bool, default=False
             The rows are public: no noise, no charge. Never for rows of anybody who is to be protected.
         on_invalid : {"error", "clip"}, default="clip"

@@ -293,13 +293,6 @@ def no_better(release: Release) -> str:
 ALIKE = "every person counts alike in it, however many rows they have"
 
 
-#: What is taken as given where rows are held out by their places.
-IN_PLACE = (
-    "no row stands where it does because of what it or another holds, as in a table sorted by a column: rows are held "
-    "out by their places, and only a row replaced in its place is hidden by what was paid"
-)
-
-
 def on_new(unit: str) -> str:
     """Say what is promised where models were tested on rows that they were not fitted to."""
     return f"on new {unit}s drawn like these"

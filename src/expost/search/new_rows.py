@@ -1,30 +1,27 @@
 """A promise about new rows: models are fitted to some rows and tested on the others (theory D4).
 
-Rows are split by their position, which is public, into those that models are fitted to and m that are held out. New
-rows are rows drawn independently from one population, as those of the table are taken to be: that is assumed, and said
-in every release. *Released*: models, as `expost.search.levels` releases them, of the fitted rows alone, and of each the
-noisy mean of its losses (mistakes, squared errors) on the rows held out. *Neighbours*: one row replaced, in its place.
-Nothing else here asks where a row stands. In a table sorted by what its rows hold a newcomer stands elsewhere, and all
-rows in between change parts: what was paid hides nobody there, so that no table is sorted so is a claim of the release.
-Where each of M persons fills k slots, neighbours differ in one person (`expost.account.composition`), new rows are
-those of new persons, and m of the persons, drawn at random, are held out with all of their rows.
+*Units* are rows, or persons with all of their rows where a table names persons: neighbours differ in one unit
+(`expost.account.composition`), and each fills k slots, k = 1 for rows. Of n units a set of m, drawn uniformly among
+all such sets, is held out: released to nobody, and kept by the curator alone (`expost.release.held_out`). New units are
+drawn independently from one population, as those of the table are taken to be: that is assumed, and said in every
+release. *Released*: models, as `expost.search.levels` releases them, of the fitted units alone, and of each the noisy
+mean of its losses (mistakes, squared errors) on those held out; later, histograms of those held out, if asked for.
+*Neighbours*: one unit replaced by any other, wherever that stands. A table may be sorted by what its rows hold: all
+others may move. Sums over rows are the same to the bit in any order (`expost.solve.row_sums`). If places told who is
+held out, others would change parts with the one who is replaced, as if all of them had been replaced.
 
-*Theorem (privacy).* The loss of an outcome is at most max(Σ models, Σ tests), and the loss of what reads all rows
-beside. The proof stands in `expost.account.account`: a row is fitted or held out, and given what was released before
-only releases about its part have another law. So tests are free as long as they cost no more than models do, and each
-here costs what models have cost beyond the tests before it (`Account.free_test`; for persons at a δ a little less).
-What is lost are the rows that models are not fitted to.
-*Persons have no position*: whoever comes instead of one may have rows elsewhere, so that by the order of first rows, as
-by a hash of who they are, others would change parts, or the person would, and models and tests would add up. So which
-persons are held out is drawn uniformly among all sets of m, is released to nobody, and is kept nowhere. *Proof.* Let
-the neighbour have a person b where the table has a. Exchange b for a in every set: that takes sets of m of one table to
-sets of m of the other, one to one, all as likely. Between a set and its image the same part differs, in k slots, so the
-loss of an outcome given both is at most ε(o) = max(Σ models, Σ tests), a function of the outcome alone. P[o] is the
-mean over sets of P[o given the set], hence at most e^{ε(o)} times that of the neighbour. ∎
+*Theorem (privacy).* The loss of an outcome is at most max(Σ models, Σ tests), and the loss of what reads all units
+beside. *Proof.* Let the neighbour have a unit b where the table has a. Exchange b for a in every set: that takes sets
+of m of one table to sets of m of the other, one to one, all as likely. Between a set and its image the same part
+differs, in k slots: given what was released before, releases about the other part are settled by the same rows, and
+their log ratio is zero. So the loss of an outcome given both is at most ε(o) = max(Σ models, Σ tests), a function of
+the outcome alone. P[o] is the mean over sets of P[o given the set], hence at most e^{ε(o)} times that of the neighbour.
+∎ So tests are free as long as they cost no more than models do, and each here costs what models have cost beyond the
+tests before it (`Account.free_test`; at a δ a little less). What is lost are the rows that models are not fitted to.
 *At a δ* the larger of what both sides come to would not do, in the strict sense: given the set, P[loss > ε(o)] ≤ δ
-holds, but an outcome that exceeds ε(o) where the person was fitted may reach it exactly where they were held out, which
+holds, but an outcome that exceeds ε(o) where the unit was fitted may reach it exactly where it was held out, which
 has any probability; their mixture exceeds it in both cases. *Theorem (at a δ).* Let R(o, r) be at every order r of the
-grid the larger of the curves of models and of tests, with that of what reads all rows in both, and let ε(o) be what R
+grid the larger of the curves of models and of tests, with that of what reads all units in both, and let ε(o) be what R
 comes to at δ (`expost.account.composition.Curve`). Then P[ℓ > ε(o)] ≤ δ, ℓ the log ratio of the mixtures over sets.
 *Proof.* Given a set S and its image, by its curve the side that differs has E_S e^{(r−1)(ℓ_S − R)} ≤ 1 where the run
 ends, and R is not below that curve: Σ_o P_S^r P′_S^{1−r} e^{−(r−1)R(o, r)} ≤ 1. (x, y) ↦ x^r y^{1−r} is convex and
@@ -33,6 +30,18 @@ With weights over orders and Markov's inequality it follows as for one curve; an
 releases, and what is made of a release that shows both curves. ∎ A clock states less than the curve, and tests may cost
 more for nothing: its own theorem is in `expost.account.composition.Clock`. *In the usual sense* P[A] − E′[e^{ε(o)}; A]
 ≤ δ, for all sets A of outcomes, is linear in both laws, and the larger of what both sides come to does.
+
+*Later evaluations* of those held out read the same set, so they are no releases of their own about the table, whose
+losses would add up by themselves: what was released before tells about the set, and not alike on both tables.
+*Theorem.* A fit that states ε(o) and evaluations of its set, pure, of ε₁, ε₂, … come to ε(o) + Σε_i at most at the
+fit's δ, whatever was released between them. *Proof.* Take all of it for one run. Given a set, evaluations are further
+tests: without a δ the loss is at most max(Σ models, Σ tests + Σε_i); the curve of tests is larger by Σε_i, so the
+larger of both, and what it comes to, is by no more; nor is a clock's ε(o), of whose ε_a they are. Releases that do not
+read the set have the same law for every set: they are factors of both mixtures, and what is chosen by them is chosen by
+public coins. ∎ Curves of evaluations add to R likewise, as ledgers and budgets count them. At a δ ≤ ½ of its own an
+evaluation states its pure ε: Σw_r e^{(r−1)(e − min(ε, rε²/2))} ≤ e^{1/2} < 1/δ for e ≤ ε. All of it is about a table
+that has the rows of the fit in the order of the fit, so that a set means the same units both times: the release of an
+evaluation claims it.
 
 *Theorem (accuracy).* Let the list of models, noise scales and γ_k be a function of the fitted rows, public numbers and
 noise of its own, Σγ_k ≤ γ; what tests say only chooses how far the list is gone through. Test k accepts if P[noisy mean
@@ -77,12 +86,13 @@ from expost.goals.goal import TestedGoal
 from expost.noise.laplace import discrete_laplace
 from expost.noise.source import WordSource
 from expost.numeric import FloatArray, Grid, bisected
+from expost.release.held_out import HeldOut
 from expost.release.release import Release
 from expost.search.levels import Floats, StagedPlan, StagedSearch
 from expost.search.noisy_test import Look, NoisyTest
 from expost.shown import down
 from expost.solve.row_sums import Passes
-from expost.table.rows import Rows, RowSource, declared, given_up
+from expost.table.rows import Rows, RowSource
 from expost.table.streamed import PersonSource, StreamedSource
 
 _CELLS = 64  # of noise within one scale of it
@@ -103,73 +113,49 @@ class Parting:
     ----------
     part
         Which part of them is held out.
-    rows_per_person
-        k, where it is persons that are held out; None where each row stands for itself.
     words
-        What the draw of persons is made with.
+        What the set is drawn with.
+    unit
+        What is held out: rows, or persons.
+    rows
+        k, how many rows each of them has.
+    held
+        The set, once it is drawn.
     """
 
     part: float
-    rows_per_person: int | None = None
-    words: WordSource | None = None
+    words: WordSource
+    unit: str = "row"
+    rows: int = 1
+    held: HeldOut | None = None
 
     def of(self, rows: Rows | RowSource) -> tuple[Rows, Rows]:
         """Part rows, in the order of the table; those of persons person after person."""
-        if not isinstance(rows, Rows):
-            raise ValueError(
-                "holdout splits rows by their position, for which they are kept in memory, and these are too many, or "
-                "with a cluster: pass engine=LocalEngine(memory=...) with more megabytes. Nothing was spent"
-            )
-        k = self.rows_per_person
-        return split(rows, self.part) if k is None else parted(rows, np.repeat(self._drawn(rows.n // k), k))
+        return self._drawn(rows.n // self.rows).parted(rows)
 
     def before_reading(self, source: StreamedSource) -> tuple[StreamedSource, ...]:
         """Part a table that is read in pieces, if that is told before; otherwise return it as it is."""
-        return source.parted(self._drawn(source.persons)) if isinstance(source, PersonSource) else (source,)
+        return self._drawn(source.persons).parted(source) if isinstance(source, PersonSource) else (source,)
 
-    def _drawn(self, persons: int) -> npt.NDArray[np.bool_]:
-        assert self.words is not None
-        return drawn_persons(persons, self.part, self.words)
-
-
-def split(rows: Rows, part: float) -> tuple[Rows, Rows]:
-    """Return the rows to be fitted and those held out, spread evenly over the table: by position and number alone.
-
-    Examples
-    --------
-    >>> x = np.arange(10, dtype=np.int32)[:, None]
-    >>> fitted, held = split(Rows(x, np.zeros(10, np.int32)), 0.2)
-    >>> held.x.ravel().tolist(), fitted.n
-    ([4, 9], 8)
-    """
-    n = rows.n
-    m = held_out(n, part)
-    ends = np.arange(n + 1, dtype=object if n * m >= 1 << 62 else np.int64) * m // n
-    return parted(rows, np.asarray(ends[1:] > ends[:-1], dtype=bool))
+    def _drawn(self, units: int) -> HeldOut:
+        self.held = HeldOut(drawn(units, held_out(units, self.part, f"{self.unit}s"), self.words), self.rows)
+        return self.held
 
 
-def parted(rows: Rows, held: npt.NDArray[np.bool_]) -> tuple[Rows, Rows]:
-    """Return the rows that are not held out, and those that are."""
-    both = (Rows(given_up(rows.x[some]), given_up(rows.y[some]), **declared(rows)) for some in (~held, held))
-    fitted, apart = both
-    return fitted, apart
-
-
-def drawn_persons(persons: int, part: float, source: WordSource) -> npt.NDArray[np.bool_]:
-    """Say of each person whether they are held out: all sets of so many are as likely; private.
+def drawn(n: int, m: int, source: WordSource) -> npt.NDArray[np.bool_]:
+    """Say of each of n units whether it is held out: all sets of m are as likely; private.
 
     Keys are drawn until no two are the same; then every order of them is as likely, and the first are held out.
 
     Examples
     --------
     >>> from expost.noise import SeededSource
-    >>> drawn_persons(6, 0.3, SeededSource(0)).tolist()
+    >>> drawn(6, 2, SeededSource(0)).tolist()
     [False, True, False, True, False, False]
     """
-    held = np.zeros(persons, dtype=bool)
-    m = held_out(persons, part, "persons")
+    held = np.zeros(n, dtype=bool)
     while True:
-        order = np.argsort(keys := np.array(source.words(4 * persons)).view(np.uint64))
+        order = np.argsort(keys := np.array(source.words(4 * n)).view(np.uint64))
         if np.all(np.diff(keys[order]) > 0):
             held[order[:m]] = True
             return held

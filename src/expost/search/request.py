@@ -42,7 +42,7 @@ from expost.mechanisms.moments.risk_at_delta import MomentRiskPlan
 from expost.mechanisms.objective.chain import ChainPlan, ContinuedChain, GaussianChainPlan
 from expost.noise import WordSource, discrete_laplace
 from expost.release.release import Promise, Release
-from expost.release.words import IN_PLACE, on_new
+from expost.release.words import on_new
 from expost.search.levels import StagedPlan
 from expost.shown import down, up
 from expost.solve import ErrorBounds, Problem
@@ -320,9 +320,8 @@ class Request:
             "one row replaced moves what the goal is tested on by no more than the goal states": goal,
         }
         drawn = (DRAWN_ALIKE.format(self.unit.noun),) if self.held_out else ()
-        placed = (IN_PLACE,) if self.held_out and self.unit == ROW else ()  # which persons are is drawn at random
         own = tuple(claim for claim, part in claims.items() if part is not None and validation.foreign(part))
-        return (*placed, *drawn, *own)
+        return (*drawn, *own)
 
     def details(self, release: Release) -> dict[str, Any]:
         """Return what a release says about itself beside its numbers: method, promise, what is exact or charged."""

@@ -12,8 +12,8 @@ What is read as often as passes need it, and what is read once:
 - A query may do anything: that each of its rows follows from one row of the database is taken as given, and said so in
   the release. What it returns is the table that the guarantee is about.
 - Whatever hands out a stream is read once, as is a query: without ``order by`` a database may give rows in another
-  order the next time, and positions of rows decide which of a person's rows count, and which are held out. A search
-  keeps the rows (:mod:`expost.passes.kept`).
+  order the next time, and positions of rows decide which of a person's rows count. A search keeps the rows
+  (:mod:`expost.passes.kept`).
 
 A reader's own message may quote cells, so none is passed on once rows are read. What is said before (there is no such
 column, a mistake in the query) is about structure.
