@@ -86,7 +86,7 @@ def other_loss(loss: Loss, seed: int = 1, **options: Any) -> Any:
 
 
 def table(n: int = 4000, seed: int = 1, **options: Any) -> Any:
-    """Return a release of a table with a schema at a δ, or the refusal."""
+    """Return a release of a table with a schema, at a δ unless options say 0, or the refusal."""
     rng = np.random.default_rng(3)
     hours, sector = rng.uniform(0, 80, n), rng.choice(["public", "private"], n)
     signal = hours + 10 * (sector == "private") + rng.normal(0, 8, n)
@@ -97,7 +97,7 @@ def table(n: int = 4000, seed: int = 1, **options: Any) -> Any:
     schema = {"target": "income", "columns": columns, **asked}
     income = np.where(signal > 45, "high", "low") if labels else np.clip(signal, 0, 100)
     rows = {"hours": hours, "sector": sector, "income": income}
-    model = AccuracyFirstModel(schema, goal, delta=1e-6, random_state=seed, **{"max_epsilon": 10.0, **options})
+    model = AccuracyFirstModel(schema, goal, random_state=seed, **{"max_epsilon": 10.0, "delta": 1e-6, **options})
     return _outcome(model, rows, None)
 
 
@@ -180,6 +180,8 @@ def cases() -> dict[str, Callable[[], Any]]:
         "R2 at a delta": partial(table, goal=R2(0.5)),
         "R2 by descent": partial(table, goal=R2(0.5), perturbation="descent"),
         "R2 by objective, short": partial(table, goal=R2(0.97), perturbation="objective", max_epsilon=4.0),
+        "new rows": partial(table, goal=ErrorRate(0.25), holdout=0.25, delta=0.0),
+        "new rows at a delta": partial(table, goal=ErrorRate(0.25), holdout=0.25),
         "huber": partial(other_loss, HuberLoss(0.5), calibration="tight"),
         "huber theorem": partial(other_loss, HuberLoss(0.5), excess_risk=0.3),
         "smoothed hinge": partial(other_loss, SmoothedHingeLoss(0.5), calibration="tight", excess_risk=0.1),
