@@ -19,7 +19,8 @@ from panel import adult, generated, with_schema
 
 from expost import AccuracyFirstModel, ErrorRate
 from expost.account.account import Spending
-from expost.search.new_rows import NewRowsPlan, split
+from expost.noise import SeededSource
+from expost.search.new_rows import NewRowsPlan, Parting
 from expost.search.run import carry_out, settle
 from expost.table.encoding import Encoding
 from expost.table.rows import ONE, Rows, declared
@@ -37,11 +38,12 @@ SPLIT = {
 def searched(rows: Rows, encoding: Encoding, goal: float, delta: float, part: float, seed: int):
     """Return the release of one search."""
     model = AccuracyFirstModel(encoding.schema, ErrorRate(goal), max_epsilon=CAP, delta=delta, holdout=part)
-    fitted, held = split(rows, part) if part else (rows, None)
+    source = SeededSource(seed)
+    fitted, held = Parting(part, source).of(rows) if part else (rows, None)
     request = model.request_for(fitted.n, encoding.schema, encoding)
     request = dataclasses.replace(request, held_out=0 if held is None else held.n)
     plan = settle(request)
-    return carry_out(request, plan if held is None else NewRowsPlan.of(plan, held), fitted, seed, Spending())
+    return carry_out(request, plan if held is None else NewRowsPlan.of(plan, held), fitted, source, Spending())
 
 
 def errors(release, rows: Rows) -> float:
