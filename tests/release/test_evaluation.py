@@ -431,7 +431,9 @@ class TestCharged:
         assert (found.epsilon, found.margin, found.rows) == (0.0, 0.0, "public")
         assert "PUBLIC ROWS" in str(found)
         assert "Public rows" in found.to_html()
-        assert " ± " not in str(found) + found.to_html()
+        few = {name: cells[:400] for name, cells in table().items()}  # shares that are rounded half way
+        exact = evaluated(data=few, public_rows=True, random_state=None)
+        assert " ± " not in str(exact) + exact.to_html()
         with pytest.raises(ValueError, match="leave out ledger"):
             evaluated(public_rows=True, ledger=new_ledger(tmp_path))
 
