@@ -120,8 +120,17 @@ def material(folder: Path) -> None:
         ["example", "survey", "--rows", "3000"],
         ["key", "key"],
         ["fit", "survey.csv", *schema, "--log-loss", "0.6", "--max-epsilon", "100", "--output", "labels.json"],
-        ["fit", "survey.csv", *schema, *strict, "--when-short", "discard", "--output", "refused.json"],
-        ["fit", "survey.csv", *schema, *strict, "--output", "survey.json"],  # saved as survey-short.json
+        [
+            "fit",
+            "survey.csv",
+            *schema,
+            *strict,
+            "--when-short",
+            "discard",
+            "--output",
+            "survey.json",
+        ],  # survey-refused.json
+        ["fit", "survey.csv", *schema, *strict, "--output", "survey.json"],  # saved under other names
         ["fit", "survey.csv", *schema, "--error-rate", "0.3", "--delta", "1e-6", "--output", "delta.json"],
         ["fit", "numbers.csv", *numbers, *columns, "--excess-risk", "0.02", *kept, "--output", "kept.json"],
         ["fit", "numbers.csv", *numbers, *columns, "--r2", "0.5", "--delta", "1e-6", "--output", "clock.json"],
@@ -134,7 +143,7 @@ def material(folder: Path) -> None:
         status, out, err, _ = called(command, folder)
         if status not in (0, 3, 5):
             raise RuntimeError(f"{command}: {status} {out} {err}")
-    for name in ("labels", "refused", "logistic", "worth"):  # as if the noise had come from the secure source
+    for name in ("labels", "survey-refused", "logistic", "worth"):  # as if the noise had come from the secure source
         raw = json.loads((folder / f"{name}.json").read_text())
         (folder / f"{name}.json").write_text(json.dumps({**raw, "secure": True}))
         if name != "worth":
@@ -179,10 +188,10 @@ def doors(folder: Path) -> None:
 ENDINGS = {
     **dict.fromkeys(("labels", "delta", "kept", "clock", "logistic", "finer", "worth"), "released"),
     "survey-short": "short",
-    "refused": "refused",
+    "survey-refused": "refused",
 }
-RELEASES = ("labels", "survey-short", "refused", "delta", "kept", "clock", "logistic", "finer")
-TABLES = dict.fromkeys(("labels", "survey-short", "refused", "delta"), "few-survey.csv")
+RELEASES = ("labels", "survey-short", "survey-refused", "delta", "kept", "clock", "logistic", "finer")
+TABLES = dict.fromkeys(("labels", "survey-short", "survey-refused", "delta"), "few-survey.csv")
 
 
 # --- mutations -------------------------------------------------------------------------------------------------------

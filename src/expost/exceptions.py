@@ -64,7 +64,9 @@ class AccuracyNotReached(Exception):
         who = "a constant meets" if "constant" in release.parameters else "no hypothesis met"
         on = f" on the {release.unit}s fitted" if release.held_out and "constant" in release.parameters else ""
         cost = f"epsilon = {up(release.epsilon)} (ex-post, one {release.unit} replaced)"
-        said = f"{who} the accuracy target{on}, so none is returned; the refusal itself cost {cost}"
+        nothing = release.promise.goal is not None and not release.closest and "constant" not in release.parameters
+        shown = ", and none was shown to be better than a constant" if nothing else ""
+        said = f"{who} the accuracy target{on}{shown}, so none is returned; the refusal itself cost {cost}"
         if release.status == "short":
             said = (
                 f"no hypothesis met the accuracy target; the best one is in the release that this exception carries, "

@@ -20,6 +20,7 @@ from collections.abc import Container, Iterable, Sequence
 # C0 and C1 (and C1 as undecodable bytes of file names), line separators, marks and overrides of direction
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\udc80-\udc9f]")
 _BREAK = re.compile(f"[\t\n{_CONTROL.pattern[1:]}")
+_RAISED = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 
 
 def visible(text: str) -> str:
@@ -69,6 +70,26 @@ def down(value: float, digits: int = 4) -> str:
     ('0.1234', '0.1')
     """
     return _rounded(value, digits, decimal.ROUND_FLOOR)
+
+
+def number(value: float, digits: int = 4) -> str:
+    """Return a number for people, with a proper minus sign.
+
+    Examples
+    --------
+    >>> number(-1234.5678), number(0.0012345), number(-0.0), number(-1.05e-7)
+    ('−1,235', '0.001234', '0', '−1.05·10⁻⁷')
+    """
+    if value == 0 or not math.isfinite(value):
+        return "0" if value == 0 else f"{value:g}".replace("-", "−").replace("inf", "∞")
+    size = decimal.Context(prec=digits).create_decimal(repr(abs(float(value))))
+    sign = "−" if value < 0 else ""
+    if -4 <= size.adjusted() < 9:
+        shown = f"{size:,f}"
+        return sign + (shown.rstrip("0").rstrip(".") if "." in shown else shown)
+    mantissa = f"{size.scaleb(-size.adjusted()):f}"
+    mantissa = mantissa.rstrip("0").rstrip(".") if "." in mantissa else mantissa
+    return f"{sign}{mantissa}·10{str(size.adjusted()).translate(_RAISED)}"
 
 
 def exact(value: float, digits: int = 17) -> str:

@@ -45,7 +45,7 @@ def test_what_fits(tmp_path, capsys, kind):
     assert numbers(said.out, "age") == [300, 0, 0, 0, 0]
     assert 0 < numbers(said.out, "income")[3] < 15  # outside its bounds, but few
     assert numbers(said.out, "sign") == [300, 0, 0, 0, 0]
-    assert "classes of churn: no 150, yes 150" in said.out
+    assert "classes of churn: no 150, yes 150; recall and precision are of yes\n" in said.out
     assert "300 rows; 4 columns become 7" in said.out
 
 
@@ -62,6 +62,20 @@ def test_what_nearly_never_fits(tmp_path, capsys, old, new, reason):
     assert said.status == 3
     assert reason in said.out
     assert said.out.splitlines()[-1] == "The table does not fit the schema: expost fit refuses it."
+
+
+def test_a_positive_label_that_is_the_more_frequent_one(tmp_path, capsys):
+    text = SMALL.replace("target_bounds = [0, 1]", 'classes = ["no", "yes"]')
+    data = csv(tmp_path, *(f"{i};Bern;{'no' if i % 5 == 0 else 'yes'}" for i in range(20)))
+    said = call(capsys, "check", data, "--schema", schema(tmp_path, text))
+    assert said.status == 0
+    assert "recall and precision are of yes, though no is rarer: to look for that, list it last in classes" in said.out
+
+
+def test_a_column_without_values(tmp_path, capsys):
+    said = call(capsys, "check", csv(tmp_path, *[";Bern;1"] * 20), "--schema", schema(tmp_path, SMALL))
+    assert said.status == 3
+    assert "every cell of column 'age' is missing; check its name and which marks are listed as missing" in said.out
 
 
 def test_a_column_that_is_not_there(tmp_path, capsys):

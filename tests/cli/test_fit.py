@@ -184,7 +184,8 @@ def test_a_refusal_as_json_and_in_a_file(tmp_path, capsys):
     assert release.status == "refused"
     assert release.epsilon > 0
     assert release.hypothesis is None
-    assert Release.from_json(output.read_text(encoding="utf-8")) == release
+    assert Release.from_json((tmp_path / "refusal-refused.json").read_text(encoding="utf-8")) == release
+    assert not output.exists()
 
 
 def test_inferred_classes_are_a_line_on_stderr_and_in_the_release(tmp_path, capsys):

@@ -104,7 +104,7 @@ def test_output_and_refusal(folder, capsys, tmp_path):
     assert (release.status, release.hypothesis) == ("refused", None)
     assert 0 < release.epsilon <= 1.5
     assert "refused" in said.err
-    assert Release.from_json((tmp_path / "r.json").read_text(encoding="utf-8")) == release
+    assert Release.from_json((tmp_path / "r-refused.json").read_text(encoding="utf-8")) == release
 
 
 def test_a_table_that_does_not_fit(folder, capsys):

@@ -73,7 +73,7 @@ def test_the_release_as_json_and_in_a_file(tmp_path, capsys, monkeypatch):
     assert release.status == "refused"
     assert release.hypothesis is None
     assert release.epsilon == release.epsilon_worst_case == whole.epsilon_worst_case > whole.epsilon > 0
-    assert Release.from_json(output.read_text(encoding="utf-8")) == release
+    assert Release.from_json((tmp_path / "release-refused.json").read_text(encoding="utf-8")) == release
 
 
 def test_the_status_is_documented(capsys):

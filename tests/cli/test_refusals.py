@@ -50,7 +50,7 @@ def test_a_refusal_speaks_of_what_was_stated(data, tmp_path, capsys):
 
 def test_a_long_name_has_room_for_what_a_short_model_is_called(data, capsys):
     """Found out before anything is spent, by a fit and by what goes on from one."""
-    room = 255 - len("-short-99.json")
+    room = 255 - len("-refused-99.json")
     longest, longer = "x" * room + ".json", "x" * (room + 1) + ".json"
     asked = ["--max-epsilon", "0.5", "--seed", "1"]
     said = fit(capsys, data, *asked, "--output", longest, error_rate="0.02")
@@ -61,10 +61,20 @@ def test_a_long_name_has_room_for_what_a_short_model_is_called(data, capsys):
         call(capsys, *refine, "--output", longer),
     ):
         assert said.status == 2
-        assert "leaves no room for the -short" in said.err
+        assert "leaves no room for the -short or -refused" in said.err
         assert "Nothing was spent" in said.err
-    said = fit(capsys, data, *asked, "--output", longer, "--when-short", "discard", error_rate="0.02")
-    assert (said.status, Path(longer).is_file()) == (3, True)
+
+
+@pytest.mark.parametrize("force", [[], ["--force"]])
+def test_a_refusal_has_a_name_of_its_own(data, capsys, force):
+    """And takes no model's place, whatever its file was to be called."""
+    Path("model.json").write_text("a model")
+    asked = ["--max-epsilon", "0.5", "--seed", "1", "--when-short", "discard"]
+    for output in ([], ["--output", "model.json" if force else "other.json", *force]):
+        assert fit(capsys, data, *asked, *output, error_rate="0.02").status == 3
+    names = [f"{data.name.split('.')[0]}-income-refused.json", f"{'model' if force else 'other'}-refused.json"]
+    assert [Release.from_json(Path(name).read_text()).status for name in names] == ["refused", "refused"]
+    assert Path("model.json").read_text() == "a model"
 
 
 def test_a_plan_in_the_words_of_the_command_line(data, capsys):

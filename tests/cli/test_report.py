@@ -68,8 +68,8 @@ def test_categories_are_shown_against_one_of_them(made, capsys):
     coef = dict(zip(release.parameters["columns"], release.parameters["coef"], strict=True))
     assert call(capsys, "report", made, "--reference", "town=Oslo").status == 0
     page = words(made.with_suffix(".html"))
-    block = page[page.index("<h3>town") : page.index("<h3>heating")]
-    assert "<td>Oslo</td>" in block
+    block = page[page.index("<h3><bdi>town") : page.index("<h3><bdi>heating")]
+    assert "<td><bdi>Oslo</bdi></td>" in block
     difference = coef["town=Bern"] - coef["town=Oslo"]
     assert f"{difference:.3g}".replace("-", "−") in block
     for wrong, why in (

@@ -192,6 +192,23 @@ def test_coefficients_as_a_series_and_the_price_as_a_picture():
     assert drawn[2][0] == pytest.approx(drawn[1][1])  # one after the other
 
 
+def test_names_of_columns_are_drawn_as_they_stand():
+    """Signs of dollars are no formula, and long names are cut before they reach the next picture."""
+    town, label = "town $x^2$", "$\\foo$" + "x" * 60
+    data = table().rename(columns={"town": town}).replace({town: {"Bern": label}})
+    schema = {**LABELS, "columns": {**COLUMNS, town: {"categories": [label, "Rome"]}}}
+    del schema["columns"]["town"]
+    model = fitted(schema, ErrorRate(0.35), data)
+    figure = model.plot([town])
+    figure.draw_without_rendering()
+    assert figure.axes[0].get_title(loc="left").startswith(town)
+    assert figure.axes[0].get_title(loc="left").endswith("…")
+    for one in (figure, model.plot(["age"]), model.plot(), model.release_.plot_price()):
+        one.draw_without_rendering()
+        wide = [one._suptitle, one._supxlabel, *one.legends, *(axis.title for axis in one.axes)]
+        assert all(part is None or part.get_window_extent().x1 <= one.bbox.x1 for part in wide)
+
+
 def test_a_curve_says_what_the_model_says():
     """The picture adds up to what is decided by, but for a constant."""
     model = fitted(AUTO, ErrorRate(0.15))

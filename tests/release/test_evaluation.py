@@ -320,13 +320,13 @@ class TestBands:
         """Ends of bands are written outwards, and a cut-off that is read off is the one that was counted at."""
         found = evaluated("numbers")
         between = [re.findall(r"\S+ and \S+$", line) for line in str(found).splitlines()]
-        shown = [tuple(map(float, one[0].split(" and "))) for one in between if one]
+        shown = [tuple(map(float, one[0].replace("−", "-").split(" and "))) for one in between if one]
         bands = [found.residual_quantile(share) for share in (0.05, 0.25, 0.5, 0.75, 0.95)]
         assert len(shown) == len(bands)
         for (low, high), band in zip(shown, bands, strict=True):
             assert low <= band.low
             assert high >= band.high
-            assert f"<td>{low:g} and {high:g}</td>" in found.to_html()
+            assert f"<td>{low:g} and {high:g}</td>".replace("-", "−") in found.to_html()
 
         found = evaluated(cut_offs=(0.123456, 0.99951))
         rows = [line.split()[0] for line in str(found).splitlines()[5:]]
@@ -440,6 +440,9 @@ class TestCharged:
         assert (found.epsilon, found.margin, found.rows) == (0.0, 0.0, "public")
         assert "PUBLIC ROWS" in str(found)
         assert "Public rows" in found.to_html()
+        few = {name: cells[:400] for name, cells in table().items()}  # shares that are rounded half way
+        exact = evaluated(data=few, public_rows=True, random_state=None)
+        assert " ± " not in str(exact) + exact.to_html()
         with pytest.raises(ValueError, match="leave out ledger"):
             evaluated(public_rows=True, ledger=new_ledger(tmp_path))
 
@@ -607,6 +610,21 @@ def test_persons_on_disk_fill_slots_as_in_memory(tmp_path):
     assert one.release.parameters["persons"] == N // 4
 
 
+def test_which_label_is_positive_is_said():
+    assert re.search(r"base rate .*, of high$", str(evaluated()), re.MULTILINE)
+    assert "<p>Positive is <bdi>high</bdi>.</p>" in evaluated().to_html()
+
+
+def test_numbers_on_an_axis_do_not_reach_its_name():
+    """Digits are at most 7 wide, and end 5 before the frame; the name of the axis ends at 15."""
+    huge = {**AMOUNT, "target_bounds": [0.0, 1e9]}
+    data = table(amount=[1e7 * amount for amount in table()["amount"]])
+    found = model(huge, R2(0.5)).fit(data).release_.evaluate(data, margin=MARGIN, random_state=1)
+    numbers = re.findall(r'<text x="([\d.]+)" y="[\d.]+" text-anchor="end">([\d,]{9,})</text>', found.to_html())
+    assert numbers
+    assert all(float(x) - 7 * len(number) > 15 for x, number in numbers)
+
+
 class TestStrangeRows:
     @pytest.mark.parametrize("label", ["high", "low", "", None])
     def test_one_class_or_none(self, label):
@@ -617,7 +635,9 @@ class TestStrangeRows:
         assert str(found)
         exact = evaluated(data=table(income=[label] * N), public_rows=True, random_state=None)
         assert exact.base_rate.value == (label == "high")
-        assert "<svg" in exact.to_page()
+        for shown in (found, exact):  # of a class without rows a curve would be of noise alone
+            assert shown.to_page().count("<svg") == 1
+            assert "One of the classes may have no rows here" in shown.to_page()
 
     @pytest.mark.parametrize("amount", [50.0, None, 1e9])
     def test_constant_targets(self, amount):

@@ -155,6 +155,15 @@ def test_every_label_is_escaped():
     assert "&lt;script" in release._repr_html_()
 
 
+def test_names_that_are_read_from_right_to_left_leave_the_formula_as_it_is():
+    """Each is in a direction of its own: without it a browser puts numbers before other names."""
+    columns = {"גיל": {"bounds": [0, 100]}, "עיר": {"categories": ["חיפה", "יפו"]}}
+    said = report(released(Schema.from_dict({"target": "חולה", "classes": ["לא", "כן"], "columns": columns})))
+    formula = said[said.index("<p class=formula>") : said.index("How not to read it")]
+    assert "[<bdi>עיר</bdi> = <bdi>יפו</bdi>]" in formula
+    assert not re.search("[א-ת]", re.sub("<bdi>[^<]*</bdi>", "", formula))
+
+
 def test_what_is_said_about_the_price():
     release = released(LABELS)  # ε = 0.5 of 2
     said = words(report(release))

@@ -93,7 +93,10 @@ def run(options: argparse.Namespace) -> int:
     if target.classes is not None and schema.classes is not None:
         named = zip(schema.classes, target.classes, strict=True)
         labels = ", ".join(f"{label} {count:,}" for label, count in named)
-        lines += [one_line(f"classes of {target.name}: {labels}")]
+        negative, positive = map(str, schema.classes)
+        seldom = target.classes[0] < target.classes[1]
+        swap = f", though {negative} is rarer: to look for that, list it last in classes" if seldom else ""
+        lines += [one_line(f"classes of {target.name}: {labels}; recall and precision are of {positive}{swap}")]
     lines += [f"{found.rows:,} rows; {len(schema.columns)} columns become {len(encoding.names)}"]
     lines += [*notes, *_findings(found.findings), verdict]
     print_text("\n".join(lines))

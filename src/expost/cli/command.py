@@ -215,6 +215,17 @@ class _OneLineParser(argparse.ArgumentParser):
         text = one_line(f"{self.prog}: {message} (see {self.prog} --help)")
         self.exit(WRONG, f"{unspent(text) if self.get_default('spends') else text}\n")
 
+    def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
+        """Say how a number is written that has a decimal comma, or is in per cent."""
+        try:
+            return super()._get_value(action, arg_string)
+        except argparse.ArgumentError as error:
+            found = re.fullmatch(r"\s*([+-]?\d*)[.,]?(\d*)\s*(%?)\s*", arg_string)
+            if action.type is float and found and found[1] + found[2]:
+                meant = float(f"{found[1]}.{found[2]}") / (100.0 if found[3] else 1.0)
+                raise argparse.ArgumentError(action, f"{error.message}; write {meant:g}") from None
+            raise
+
     def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
         """Refuse an option that is stated twice, of which the last would win; some may be, and flags say it again."""
         once = action.nargs != 0 or isinstance(action, argparse.BooleanOptionalAction)

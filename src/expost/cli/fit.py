@@ -42,9 +42,9 @@ from expost.cli.options import (
 from expost.cli.output import (
     add_output,
     add_verbose,
+    check_named,
     check_output,
     check_printed,
-    check_short,
     deliver,
     noting,
     outcome,
@@ -218,7 +218,8 @@ def add_arguments(fit: argparse.ArgumentParser) -> None:
         default="keep",
         choices=("keep", "discard"),
         help="what becomes of the best model of a search that does not meet its goal: saved under a name that ends in "
-        "-short with what was shown of it, or not kept; the cost is the same (default: %(default)s)",
+        "-short with what was shown of it, or not kept, as a refusal that ends in -refused; the cost is the same "
+        "(default: %(default)s)",
     )
     out.add_argument(
         "--fingerprint-data", action="store_true", help="put the SHA-256 of the data into the release, uncovered"
@@ -366,10 +367,9 @@ def _check_outputs(options: argparse.Namespace) -> None:
     read = (file_of(options.data), options.schema, options.bounds_file, options.ledger, options.key)
     check_output(options.output, force=options.force, inputs=read)
     check_printed(options.output, options)
-    if options.schema is not None:  # without one no model is short of its goal
-        check_short(options.output, options)
     if options.evaluate is not None and options.output is not None:
         check_beside(options.output, short="-short-99")
+    check_named(options.output, options)
     check_output(options.report, force=options.force, option="--report", inputs=read)
     check_output(options.keep_path, force=True, option="--keep-path", inputs=read)  # none that is there is taken later
     written = [options.output, options.report, options.keep_path]

@@ -102,13 +102,13 @@ def check_printed(path: Path | None, options: argparse.Namespace) -> None:
         )
 
 
-def check_short(path: Path | None, options: argparse.Namespace) -> None:
-    """Complain, before anything is spent, about a name without room for the ending of one for a short model."""
-    if path is not None and options.when_short == "keep":
+def check_named(path: Path | None, options: argparse.Namespace) -> None:
+    """Complain, before anything is spent, about a name without room for the ending of one that missed the goal."""
+    if path is not None:
         held_out = defaults.HELD_OUT if getattr(options, "new_rows", 0.0) else ""
-        ending = f"-short-99{max(path.suffix, held_out, key=len)}"
-        otherwise = "name a shorter one with --output, or pass --when-short discard"
-        check_room(path, ending, "-short that the name of a model short of its goal ends in", otherwise)
+        ending = f"-refused-99{max(path.suffix, held_out, key=len)}"
+        why = "-short or -refused that names end in where the goal is not met"
+        check_room(path, ending, why, "name a shorter one with --output")
 
 
 def check_room(path: Path, ending: str, why: str, otherwise: str) -> None:
@@ -118,10 +118,6 @@ def check_room(path: Path, ending: str, why: str, otherwise: str) -> None:
             path.with_name(path.stem + ending).lstat()
     except OSError as error:
         raise ValueError(f"{path} leaves no room for the {why} ({error.strerror}); {otherwise}") from None
-
-
-def _short_of(stem: Path) -> Path:
-    return stem.with_name(f"{stem.name}-short")
 
 
 def _holds(used: Path, path: Path) -> bool:
@@ -317,17 +313,17 @@ def _uncharged() -> bool:
 
 
 def _save(release: Release, options: argparse.Namespace, failures: Failures) -> Path | None:
-    """Return where the release was saved: under a name of its own if it is short of its goal."""
+    """Return where the release was saved: under a name of its own if it is short of its goal, or refused."""
     try:
         text, output, but = release.to_json() + "\n", options.output, getattr(options, "report", None)
         if output is None and options.json:
             return None
-        if output is not None and release.status != "short":
+        if output is not None and release.status == "released":
             write_whole(output, text, force=options.force)
             return Path(output)
         stem = default_stem(options.data, release.target) if output is None else output.with_suffix("")
-        if release.status == "short":
-            stem = _short_of(stem)
+        if release.status != "released":
+            stem = stem.with_name(f"{stem.name}-{release.status}")
         beside = "" if getattr(options, "held_out", None) is None else defaults.HELD_OUT
         return write_new(stem, ".json" if output is None else output.suffix, text, but=but, beside=beside)
     except (Exception, KeyboardInterrupt) as error:  # whatever it is, the release is not to be lost over it

@@ -27,9 +27,9 @@ from expost.cli.options import (
 from expost.cli.output import (
     add_output,
     add_verbose,
+    check_named,
     check_output,
     check_printed,
-    check_short,
     deliver,
     noting,
     outcome,
@@ -148,7 +148,7 @@ def _on_table(options: argparse.Namespace) -> int:
     check_tables(options.data)
     before = read_release(options.release)
     options.output = output_of(options, _called(goal))
-    check_short(options.output, options)
+    check_named(options.output, options)
     ledger = stated_ledger(options)
     with noting(options) as noted:
         release, complaint = outcome(lambda: _refined(before, goal, options, ledger))

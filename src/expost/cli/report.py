@@ -137,8 +137,8 @@ def _evaluation(path: Path, release: Release) -> str:
     found = Evaluation(read_release(path))
     if (of := found.release.parameters["evaluation"]["of"]) != release.id:
         raise ValueError(f"--evaluation {path} is of another release, {of}")
-    about = f"<p>Evaluation <code>{escape(found.release.id)}</code>, {found.n:,} rows.</p>\n"
-    return f"<h1>How good the model is</h1>\n{about}{evaluation_html(found)}"
+    about = f"Evaluation <code>{escape(found.release.id)}</code> on {escape(found.about)}"
+    return f"<header><h1>How good the model is</h1><p>{about}</p></header>\n{evaluation_html(found)}"
 
 
 def _flag(name: str) -> str:

@@ -24,7 +24,6 @@ of the loss over the rows, which is not public: again a bound over all rows ther
 
 from __future__ import annotations
 
-import decimal
 import html
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -37,15 +36,13 @@ from scipy.special import gammaincinv
 from expost.release.effects import BAND, Effect, effects, limits, svg, units
 from expost.release.scoring import SchemaScorer, Scorer, scorer_of
 from expost.release.words import weighed
-from expost.shown import down, one_line, up
+from expost.shown import down, number, one_line, up
 
 if TYPE_CHECKING:
     from expost.release.release import Release
 
 
 # --- HTML and SVG in small pieces; every text that comes from a release goes through `text`
-
-_RAISED = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 
 
 def text(value: object) -> str:
@@ -59,24 +56,15 @@ def text(value: object) -> str:
     return html.escape(one_line(value), quote=True)
 
 
-def number(value: float, digits: int = 4) -> str:
-    """Return a number for people, with a proper minus sign.
+def named(value: object) -> str:
+    """Return a name or label as :func:`text` does, in its own direction of reading: what stands around keeps its place.
 
     Examples
     --------
-    >>> number(-1234.5678), number(0.0012345), number(1e6), number(-1.05e-7)
-    ('−1,235', '0.001234', '1,000,000', '−1.05·10⁻⁷')
+    >>> named("<a>")
+    '<bdi>&lt;a&gt;</bdi>'
     """
-    if value == 0 or not math.isfinite(value):
-        return f"{value:g}".replace("-", "−").replace("inf", "∞")
-    size = decimal.Context(prec=digits).create_decimal(repr(abs(float(value))))
-    sign = "−" if value < 0 else ""
-    if -4 <= size.adjusted() < 9:
-        shown = f"{size:,f}"
-        return sign + (shown.rstrip("0").rstrip(".") if "." in shown else shown)
-    mantissa = f"{size.scaleb(-size.adjusted()):f}"
-    mantissa = mantissa.rstrip("0").rstrip(".") if "." in mantissa else mantissa
-    return f"{sign}{mantissa}·10{str(size.adjusted()).translate(_RAISED)}"
+    return f"<bdi>{text(value)}</bdi>"
 
 
 def section(label: str, *content: str) -> str:
@@ -282,7 +270,7 @@ def _added(release: Release, scorer: Scorer, shown: Sequence[Effect], interval: 
     schema = scorer.encoding.schema
     stated = schema.to_dict()["columns"]
     blocks = "".join(
-        f'<div class="effect{" long" if len(effect.labels) > _LONG else ""}"><h3>{text(effect.column)}</h3>'
+        f'<div class="effect{" long" if len(effect.labels) > _LONG else ""}"><h3>{named(effect.column)}</h3>'
         f"<p>{text(_domain(stated[effect.column], schema.kinds[effect.column], effect))}</p>"
         f"{_drawn(effect, reach, interval)}</div>"
         for effect in shown
@@ -330,7 +318,7 @@ def _drawn(effect: Effect, reach: Mapping[bool, tuple[float, float]], interval: 
         bar_of = f'<rect class="bars" x="{left:.1f}" y="1" width="{max(right - left, 0.5):.1f}" height="6"/>'
         drawn = f'<svg viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">{bar_of}</svg>'
         figure = "reference" if chosen else number(_as_fine(value, effect), 3)
-        lines.append(f"<tr><td>{text(name)}</td><td>{drawn}</td><td class=n>{text(figure)}</td></tr>")
+        lines.append(f"<tr><td>{named(name)}</td><td>{drawn}</td><td class=n>{text(figure)}</td></tr>")
     return made + (f"<table><tbody>{''.join(lines)}</tbody></table>" if lines else "")
 
 
@@ -351,7 +339,7 @@ def _as_fine(value: float, effect: Effect) -> float:
 
 
 def _formula(release: Release, scorer: Scorer, shown: Sequence[Effect]) -> list[str]:
-    target = text(release.target or "the target")
+    target = named(release.target or "the target")
     target = target if scorer.transform is None else f"{text(scorer.transform)}({target})"
     constant, terms = release.parameters["intercept"], _terms(release, shown)
     if len(terms) > _TERMS:
@@ -363,9 +351,11 @@ def _formula(release: Release, scorer: Scorer, shown: Sequence[Effect]) -> list[
         right = number(constant) + "".join(terms)
     if scorer.classes is None:
         low, high = scorer.target or (-1.0, 1.0)
-        own = "" if scorer.transform is None else f"; {text(release.target or 'the target')} is what has that transform"
+        own = (
+            "" if scorer.transform is None else f"; {named(release.target or 'the target')} is what has that transform"
+        )
         return [f"<p class=formula>{target} = {right}</p><p>kept within {number(low)} and {number(high)}{own}</p>"]
-    negative, positive = map(text, scorer.classes)
+    negative, positive = map(named, scorer.classes)
     said = [f"<p class=formula>{target} = {positive} when {right} &gt; 0,<br>otherwise {negative}</p>"]
     if scorer.largest_odds is not None:
         most = "" if math.isinf(scorer.largest_odds) else f", moved into ±{number(scorer.largest_odds)} first"
@@ -380,16 +370,16 @@ def _terms(release: Release, shown: Sequence[Effect]) -> list[str]:
     """
     if not shown:
         columns = zip(release.parameters["columns"], release.parameters["coef"], strict=True)
-        return [_term(value, text(name)) for name, value in columns]
+        return [_term(value, named(name)) for name, value in columns]
     terms = []
     for effect in shown:
-        column = text(effect.column)
+        column = named(effect.column)
         if effect.straight is not None:
-            terms.append(_term(effect.straight[0], text(effect.straight[1])))
+            terms.append(_term(effect.straight[0], named(effect.straight[1])))
         elif not effect.labels:
             terms.append(f" + the curve of {column}")
         of = zip(effect.labels, effect.y, strict=False)
-        terms += [_term(y, f"[{column} = {text(label)}]") for label, y in of if label != effect.reference]
+        terms += [_term(y, f"[{column} = {named(label)}]") for label, y in of if label != effect.reference]
         if effect.missing is not None:
             terms.append(_term(effect.missing, f"[{column} missing]"))
     return terms

@@ -22,6 +22,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -324,15 +325,15 @@ def plot(release: Release, columns: Sequence[str] | None = None, reference: Mapp
         found = [known[name] for name in columns]
     across = min(3, len(found))
     down = math.ceil(len(found) / across)
-    figure = ShownFigure(figsize=(4.2 * across, 2.9 * down), layout="constrained")
+    figure = ShownFigure(figsize=(4.2 * across, 2.9 * down + 0.8), layout="constrained")
     axes = figure.subplots(down, across, squeeze=False)
     theme = _Theme.of(figure)
     low, high = limits(found)  # one scale for all, so that columns can be compared
     room = 0.05 * (high - low) or 1e-12
     for axis, effect in zip(axes.flat, found, strict=False):
         _draw(axis, effect, theme)
-        against = "" if effect.reference is None else f", against {effect.reference}"
-        axis.set_title(f"{effect.column}{against}", fontsize=10, loc="left")
+        against = "" if effect.reference is None else f", against {_cut(effect.reference)}"
+        axis.set_title(fill(f"{_cut(effect.column)}{against}", 44), fontsize=10, loc="left", parse_math=False)
         axis.set_ylim(low - room, high + room)
         axis.axhline(0.0, color=theme.quiet, alpha=0.5, lw=0.8, zorder=0)
         axis.spines[["top", "right"]].set_visible(False)
@@ -340,16 +341,18 @@ def plot(release: Release, columns: Sequence[str] | None = None, reference: Mapp
     for axis in axes.flat[len(found) :]:
         axis.set_visible(False)
     schema = release.preparation.get("schema", {})
-    what = release.target or "the target"
+    what = _cut(release.target or "the target")
     what = f"{schema['target_transform']}({what})" if "target_transform" in schema else what
     if "classes" in schema:
-        what = f"the sum that says {schema['classes'][1]} where it is positive"
+        what = f"the sum that says {_cut(schema['classes'][1])} where it is positive"
     banded = any(effect.band for effect in found)
-    figure.suptitle(f"what each column adds to {what}; curves around their own mean", fontsize=11, x=0.01, ha="left")
-    said = BAND if banded else "how far noise moves this model is not stated in its release"
+    title = fill(f"what each column adds to {what}; curves around their own mean", 50 * across)
+    figure.suptitle(title, fontsize=11, x=0.01, ha="left", parse_math=False)
+    said = fill(BAND if banded else "how far noise moves this model is not stated in its release", 66 * across)
     worst = max((value for effect in found for value in effect.worst), default=0.0)
     if worst:
-        said += f"\nat worst, whatever the rows are: ± {up(worst, 2)}; what is wider is cut off at the edges"
+        beyond = f"at worst, whatever the rows are: ± {up(worst, 2)}; what is wider is cut off at the edges"
+        said += f"\n{fill(beyond, 66 * across)}"
     figure.supxlabel(said, fontsize=8, color=theme.quiet)
     return figure
 
@@ -364,14 +367,16 @@ class _Theme:
 
     @classmethod
     def of(cls, figure: Any) -> _Theme:
-        red, green, blue, _ = figure.get_facecolor()
-        bright = 0.3 * red + 0.6 * green + 0.1 * blue > 0.5
-        return cls("#0072B2", "0.4", 0.18) if bright else cls("#56B4E9", "0.7", 0.3)
+        return cls("#0072B2", "0.4", 0.18) if figure.bright else cls("#56B4E9", "0.7", 0.3)
+
+
+def _cut(label: str) -> str:
+    return label if len(label) <= 22 else f"{label[:21]}…"
 
 
 def _draw(axis: Any, effect: Effect, theme: _Theme) -> None:
     if effect.labels:
-        shown = [label if len(label) <= 22 else f"{label[:21]}…" for label in effect.labels]
+        shown = [_cut(label) for label in effect.labels]
         if len(shown) > 20:  # names would lie on top of each other
             shown = [""] * len(shown)
             axis.set_xlabel(f"{len(effect.labels)} categories", fontsize=8)
@@ -383,7 +388,7 @@ def _draw(axis: Any, effect: Effect, theme: _Theme) -> None:
             alpha=0.8,
             error_kw={"lw": 0.8, "ecolor": theme.quiet},
         )
-        axis.set_xticks(effect.x, shown, rotation=40, ha="right", rotation_mode="anchor")
+        axis.set_xticks(effect.x, shown, rotation=40, ha="right", rotation_mode="anchor", parse_math=False)
         return
     x: Any = np.array(effect.x)
     if effect.dated:

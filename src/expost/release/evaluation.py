@@ -49,7 +49,7 @@ from expost.account.composition import ROW, Unit
 from expost.noise.histogram import chernoff, epsilon_for, is_kept, quantile, slack
 from expost.release.release import Release
 from expost.release.words import counted
-from expost.shown import aligned, down, exact, one_line, up
+from expost.shown import aligned, down, exact, number, one_line, percent, up
 
 Floats = npt.NDArray[np.float64]
 
@@ -116,7 +116,7 @@ class Band(NamedTuple):
         """Say it in few digits, the band outwards."""
         shown = round(self.value, 3)
         above, below = self.high - shown, shown - self.low  # of what is shown, which is rounded
-        if max(above, below) <= 5e-4:
+        if self.low == self.high or max(above, below) <= 5e-4:
             return f"{shown:.3f}"
         if abs(above - below) <= 2e-3:
             return f"{shown:.3f} ± {up(max(above, below), 2)}"
@@ -301,6 +301,11 @@ class Evaluation:
         return bool(self._said["cut_offs"])
 
     @property
+    def positive(self) -> str:
+        """The label that recall and precision are about, as it is shown."""
+        return one_line(self.release.parameters.get("classes", ("", "the second class"))[1])
+
+    @property
     def base_rate(self) -> Band:
         """Share of rows of the positive class."""
         self._require("classification")
@@ -467,7 +472,7 @@ class Evaluation:
         targets, residuals = self.middles
         return (
             f"R² and the mean squared error are of values rounded to {len(targets)} by {len(residuals)} bins; "
-            f"residuals beyond {short(self.reach)} count as that, and in the bands as all that they may be."
+            f"residuals beyond {number(self.reach, 3)} count as that, and in the bands as all that they may be."
         )
 
     @cached_property
@@ -600,7 +605,13 @@ class Evaluation:
             f"  AUC {self.auc.text} of scores in {self.counts.shape[1]} bins; of the scores between "
             f"{down(edge.low, 3)} and {up(edge.high, 3)}"
         )
-        return [title, f"  {self.price()}", first, f"  base rate {self.base_rate.text}", *self._cut_off_table(most)]
+        return [
+            title,
+            f"  {self.price()}",
+            first,
+            f"  base rate {self.base_rate.text}, of {self.positive}",
+            *self._cut_off_table(most),
+        ]
 
     def _cut_off_table(self, most: int) -> list[str]:
         shown = self.chosen(most)
@@ -612,7 +623,7 @@ class Evaluation:
 
     def mark(self, at: AtCutOff) -> str:
         """Write where rows are cut: a probability as it is, for others would flag other rows than those told of."""
-        return exact(at.cut_off) if self.probabilities else f"{at.cut_off:.3g}"
+        return exact(at.cut_off) if self.probabilities else number(at.cut_off, 3)
 
     def chosen(self, most: int = 9) -> list[AtCutOff]:
         """Return some of the cut-offs, spread over those that flag some rows and not all; the model's own is in,
@@ -631,26 +642,14 @@ class Evaluation:
         square = self.mean_squared_error
         lines = [
             f"  R²{of} {r2.value:.3f}, {end}, at most {up(min(1.0, r2.high), 3)}",
-            f"  mean squared error of {unit} {short(square.value)} ({' to '.join(ends(square))})",
+            f"  mean squared error of {unit} {number(square.value, 3)} ({' to '.join(ends(square))})",
             f"  {self.rounded}",
         ]
         rows: list[Sequence[str]] = [("share of residuals", "at most", "between")]
         for share in (0.05, 0.25, 0.5, 0.75, 0.95):
             q = self.residual_quantile(share)
-            rows.append((f"{share:.0%}", short(q.value), " and ".join(ends(q))))
+            rows.append((percent(share), number(q.value, 3), " and ".join(ends(q))))
         return [*lines, *(f"  {line}" for line in aligned(rows, right=(0, 1)))]
-
-
-def short(value: float) -> str:
-    """Write a number of the target in three digits, without an exponent where people would write none.
-
-    Examples
-    --------
-    >>> short(-1062.4), short(0.04321), short(2.5e9)
-    ('-1,060', '0.0432', '2.5e+09')
-    """
-    rounded = float(f"{value:.3g}")
-    return f"{rounded:,.0f}" if 1000.0 <= abs(rounded) < 1e7 else f"{rounded:.3g}"
 
 
 def ends(band: Band) -> tuple[str, str]:
@@ -659,9 +658,9 @@ def ends(band: Band) -> tuple[str, str]:
     Examples
     --------
     >>> ends(Band(0.0, -1.2341, 1062.4))
-    ('-1.24', '1,070')
+    ('−1.24', '1,070')
     """
-    return short(float(down(band.low, 3))), short(float(up(band.high, 3)))
+    return number(float(down(band.low, 3)), 3), number(float(up(band.high, 3)), 3)
 
 
 def _ratio(part: Band, rest: Band, whole: Band | None) -> Band:

@@ -9,13 +9,13 @@ import math
 from collections.abc import Sequence
 from importlib.resources import files
 
-from expost.release.card import table, text
-from expost.release.evaluation import AtCutOff, Band, Evaluation, ends, short
-from expost.shown import down, up
+from expost.release.card import named, table, text
+from expost.release.evaluation import AtCutOff, Band, Evaluation, ends
+from expost.shown import down, number, percent, up
 
 Points = Sequence[tuple[float, float]]
 
-_WIDTH, _HEIGHT, _LEFT, _BELOW = 320.0, 240.0, 60.0, 36.0
+_WIDTH, _HEIGHT, _BELOW = 320.0, 240.0, 36.0
 _TICKS = 5
 _COLOURS = """
 .evaluation { --paper: #fff; --ink: #1c1c1c; --faint: #595959; --line: #c8c8c8; --curve: #1f3f66; --other: #a2501a;
@@ -24,11 +24,11 @@ _COLOURS = """
 _STYLE = """
 .evaluation :is(table, tr, th, td) { color: inherit !important; background: none !important; } /* not the page's */
 .evaluation :is(th, td) { padding: .3mm 2.5mm .3mm 0; text-align: left; } .evaluation .n { text-align: right; }
-.evaluation .warning { font-weight: 600; }
+.evaluation .warning { font-weight: 600; } header ~ .evaluation { box-shadow: none; }
 .evaluation .pictures { display: flex; flex-wrap: wrap; gap: 3mm 4mm; margin-top: 3mm; }
 .evaluation figure { margin: 0; break-inside: avoid; width: 80mm; max-width: 100%; }
-.evaluation td { white-space: nowrap; } .evaluation td:last-child:not(.n) { min-width: 0; }
-.evaluation figcaption { font-size: 9pt; color: var(--faint); }
+.evaluation td { white-space: nowrap; } .evaluation :is(td:first-child, td:last-child:not(.n)) { min-width: 0; }
+.evaluation figcaption { font-size: .9em; color: var(--faint); }
 .evaluation svg { width: 100%; height: auto; display: block; }
 .evaluation svg text { font: 11px system-ui, sans-serif; fill: var(--faint); }
 .evaluation .frame { fill: none; stroke: var(--line); }
@@ -83,20 +83,22 @@ class _Chart:
 
     def __init__(self, x: tuple[float, float], y: tuple[float, float], across: str, up_side: str) -> None:
         self.x, self.y, self.parts = x, y, list[str]()
-        width, height = _WIDTH - _LEFT - 10, _HEIGHT - _BELOW - 8
-        self.parts.append(f'<rect class="frame" x="{_LEFT}" y="8" width="{width}" height="{height}"/>')
-        wide = max(len(short(end)) for end in (*x, (x[0] + 3 * x[1]) / 4)) > 5
-        for k in range(_TICKS):
-            part = k / (_TICKS - 1)
-            across_at, up_at = x[0] + part * (x[1] - x[0]), y[0] + part * (y[1] - y[0])
+        ticks = [[low + k / (_TICKS - 1) * (high - low) for k in range(_TICKS)] for low, high in (x, y)]
+        widths = [max(len(number(tick, 3)) for tick in some) for some in ticks]
+        self.left = max(60.0, 24.0 + 7.0 * widths[1])  # a digit is at most 7 wide, and before the numbers is their name
+        width, height = _WIDTH - self.left - 10, _HEIGHT - _BELOW - 8
+        self.parts.append(f'<rect class="frame" x="{self.left}" y="8" width="{width}" height="{height}"/>')
+        for k, (across_at, up_at) in enumerate(zip(*ticks, strict=True)):
             left, top = self.at(across_at, up_at)
             end = "middle" if 0 < k < _TICKS - 1 else "start" if k == 0 else "end"
-            if k % 2 == 0 or not wide:  # longer ones would run into each other
+            if k % (1 if widths[0] <= 5 else 2 if widths[0] <= 9 else 4) == 0:  # others would run into each other
                 self.parts.append(
-                    f'<text x="{left:.1f}" y="{_HEIGHT - 20}" text-anchor="{end}">{short(across_at)}</text>'
+                    f'<text x="{left:.1f}" y="{_HEIGHT - 20}" text-anchor="{end}">{number(across_at, 3)}</text>'
                 )
-            self.parts.append(f'<text x="{_LEFT - 5}" y="{top + 4:.1f}" text-anchor="end">{short(up_at)}</text>')
-        middle = _LEFT + width / 2
+            self.parts.append(
+                f'<text x="{self.left - 5}" y="{top + 4:.1f}" text-anchor="end">{number(up_at, 3)}</text>'
+            )
+        middle = self.left + width / 2
         self.parts.append(f'<text x="{middle:.1f}" y="{_HEIGHT - 5}" text-anchor="middle">{text(across)}</text>')
         self.parts.append(
             f'<text x="11" y="{8 + height / 2:.1f}" text-anchor="middle" '
@@ -107,7 +109,7 @@ class _Chart:
         """Return where a point is, moved into the frame."""
         part = min(1.0, max(0.0, (x - self.x[0]) / (self.x[1] - self.x[0])))
         high = min(1.0, max(0.0, (y - self.y[0]) / (self.y[1] - self.y[0])))
-        return _LEFT + part * (_WIDTH - _LEFT - 10), _HEIGHT - _BELOW - high * (_HEIGHT - _BELOW - 8)
+        return self.left + part * (_WIDTH - self.left - 10), _HEIGHT - _BELOW - high * (_HEIGHT - _BELOW - 8)
 
     def _places(self, points: Points) -> str:
         return " ".join(f"{x:.1f},{y:.1f}" for x, y in (self.at(*point) for point in points))
@@ -168,12 +170,21 @@ def _of_classes(found: Evaluation) -> str:
     ]
     where = f"{heading} {found.mark(own)}"
     return (
-        table(["of the model", ""], rows)
+        f"<p>Positive is {named(found.positive)}.</p>\n"
+        + table(["of the model", ""], rows)
         + table([heading, "recall", "precision", "flagged", "errors"], at, numbers=(0,))
         + f"<p class=small>Of all rows, at {text(where)}:</p>\n"
         + table(["truly", "predicted positive", "predicted negative"], confusion)
-        + _pictures(_roc(found), _against_cut_off(found), _calibration(found), _lift(found))
+        + _by_class(found)
     )
+
+
+def _by_class(found: Evaluation) -> str:
+    """Draw what is known: of a class that may have no rows, its shares are anything."""
+    if found.base_rate.low > 0.0 and found.base_rate.high < 1.0:
+        return _pictures(_roc(found), _against_cut_off(found), _calibration(found), _lift(found))
+    said = "One of the classes may have no rows here, so nothing is known of recall, ROC and lift."
+    return f"<p>{said}</p>\n{_pictures(_calibration(found))}"
 
 
 def _pictures(*figures: str) -> str:
@@ -257,13 +268,13 @@ def _of_numbers(found: Evaluation) -> str:
         ("R²", f"{r2.value:.3f} ({low} to {up(min(1.0, r2.high), 3)})"),
         (
             "mean squared error",
-            f"{short(square.value)} ({' to '.join(ends(square))})",
+            f"{number(square.value, 3)} ({' to '.join(ends(square))})",
         ),
     ]
     quantiles = []
     for share in (0.05, 0.25, 0.5, 0.75, 0.95):
         q = found.residual_quantile(share)
-        quantiles.append((f"{share:.0%}", short(q.value), " and ".join(ends(q))))
+        quantiles.append((percent(share), number(q.value, 3), " and ".join(ends(q))))
     said = f"All numbers are on the scale that the model predicts on, {found.transform} of the target."
     named = "" if found.transform is None else f"<p class=small>{text(said)}</p>\n"
     return (

@@ -172,7 +172,7 @@ def _shown(release: Release) -> list[str]:
         return []
     if found:
         short = release.status == "short"
-        by = "" if short else ": its tests have shown it, with the same probability"
+        by = "" if short else ": its tests have shown it, with the same probability."
         said.append(f"<p{' class=big' if short else ''}>{text(goal[0])} {text(found)} {_where(release)}{by}</p>")
     if release.status == "short":
         said += [f"<p>{text(_sentence(line))}</p>" for line in (release.closest, release.going_on) if line]

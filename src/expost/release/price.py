@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 from expost.release.words import at_delta, parts, subject
@@ -12,7 +13,6 @@ if TYPE_CHECKING:
     from expost.release.release import Release
 
 _COLOURS = {"to look at the table": "#9db8d2", "tests": "#4f81b0", "to state it at δ": "#c9b27c"}
-_MODEL = "#1f3f66"
 
 
 def plot_price(release: Release) -> Any:
@@ -27,14 +27,15 @@ def plot_price(release: Release) -> Any:
     figure = ShownFigure(figsize=(6.4, 1.9), layout="constrained")
     axis = figure.subplots()
     end = total if math.isinf(most) else most
-    axis.barh([0], [end], color="0.95", edgecolor="0.6", lw=0.8, height=0.5)
+    model = "#1f3f66" if figure.bright else "#e2ecf7"
+    axis.barh([0], [end], color="0.95" if figure.bright else "0.2", edgecolor="0.6", lw=0.8, height=0.5)
     at = 0.0
     for loss, what in parts(release):
         # what reads other rows counts beside the rest, not after it: the larger of the two is paid
         start = at if not release.held_out or what == "to look at the table" else release.epsilon_probe
         place, height = (0.0, 0.5) if start == at else (-0.125, 0.25)
-        axis.barh([place], [loss], left=[start], color=_COLOURS.get(what, _MODEL), height=height)
-        axis.plot([], [], "s", color=_COLOURS.get(what, _MODEL), label=f"{up(loss)} {what}")
+        axis.barh([place], [loss], left=[start], color=_COLOURS.get(what, model), height=height)
+        axis.plot([], [], "s", color=_COLOURS.get(what, model), label=f"{up(loss)} {what}")
         at = max(at, start + loss)
     axis.set_xlim(0, (end or 1.0) * 1.02)
     axis.set_ylim(-0.4, 0.4)
@@ -43,7 +44,8 @@ def plot_price(release: Release) -> Any:
     axis.set_xlabel(
         "ε" + ("" if math.isinf(most) else f"; no outcome could have cost more than {up(most)}"), fontsize=9
     )
-    axis.set_title(f"{subject(release)}: ε = {up(total)}{at_delta(release)}", fontsize=10, loc="left")
+    title = fill(f"{subject(release)}: ε = {up(total)}{at_delta(release)}", 80)
+    axis.set_title(title, fontsize=10, loc="left", parse_math=False)
     if parts(release):
-        figure.legend(loc="outside lower left", ncols=4, fontsize=8, frameon=False)
+        figure.legend(loc="outside lower left", ncols=3, fontsize=8, frameon=False)
     return figure

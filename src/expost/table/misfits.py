@@ -177,7 +177,9 @@ def misfits(tallies: Sequence[Tally], target: Tally | None) -> list[str]:
     said = []
     for tally in _all(tallies, target):
         name, few = repr(tally.name), _RARE_VALUE * tally.rows
-        if tally.readable == 0 or tally.readable < few:
+        if tally.missing == tally.rows:
+            said.append(f"every cell of column {name} is missing; check its name and which marks are listed as missing")
+        elif tally.readable == 0 or tally.readable < few:
             said.append(f"column {name} has almost no {_EXPECTED[tally.kind]}; {_CHECK[tally.kind]}")
         elif tally.readable - tally.outside < _RARE_VALUE * tally.readable:
             said.append(f"almost every number in column {name} lies outside its bounds; check their unit")

@@ -30,7 +30,7 @@
     by("way").textContent = ways();
     by("expect").max = DATA.expected.length - 1;
     by("expect").value = state.expect;
-    by("expect-label").textContent = `You expect the best model to have ${DATA.goal.parts[0].name}`;
+    by("expect-label").textContent = `Best ${DATA.goal.parts[0].name} you expect`;
     by("expect-control").hidden = DATA.expected.length < 2;
     by("unexpected").hidden = DATA.expected.length > 1;
     by("gamma").disabled = DATA.gammas.length < 2;

@@ -86,6 +86,7 @@ const Watch = (() => {
     document.getElementById("rows-caption").textContent = labels
       ? `Made-up rows: ${DATA.classes[1]} above, ${DATA.classes[0]} below; right of the line is predicted ${DATA.classes[1]}`
       : "Made-up rows: predicted to the right, actual upward, both between the target's bounds";
+    document.getElementById("pictures").hidden = !usable;
     pictures();
   }
 
