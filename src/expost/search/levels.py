@@ -57,6 +57,7 @@ from expost.search.noisy_test import (
     GradualTest,
     Look,
     chance,
+    ending,
     falling,
     laplace_deviations,
 )
@@ -339,8 +340,8 @@ class StagedSearch:
             return bool(tests.pass_at(truth, plan.sensitivity, error, first, gamma))
         before = tests.count
         earlier = [look[1:] for look in self.shortfalls]
-        closer = self._closer(level)
-        passed = tests.pass_at(truth, plan.sensitivity, error, max(most, least), gamma, goal.room, earlier, closer)
+        later = self._later(level)
+        passed = tests.pass_at(truth, plan.sensitivity, error, max(most, least), gamma, goal.room, earlier, later)
         if tests.count > before:
             self.shortfalls.append(Look(plan.precision(level), tests.noisy, tests.scale))
         return bool(passed)
@@ -360,19 +361,27 @@ class StagedSearch:
             growth = max(growth, schedule.jump * self.plan.least_stage / self.paid)
         return self.paid * (growth - 1.0) if schedule.gathers else self.paid * growth
 
-    def _closer(self, level: float) -> Callable[[float, float], bool]:
-        """Return whether to look more closely at a value that would not pass: while that is cheap beside a level.
+    def _later(self, level: float) -> Callable[[float, float], tuple[float, float]]:
+        """Return what a look at the last model may cost, and about what it would cost to show a later one to do.
 
-        Whether another level is worth it, and how far it goes, follows from what was seen.
+        To look more closely is worth it while that is cheap beside a level: whether another one is taken, and how far
+        it goes, follows from what was seen. Later models are taken to fall short as :func:`ending` says, and not by
+        more than this one; each stage has a smaller part of γ, so where models are as good as can be, it is cheaper to
+        go on with the test of this one.
         """
-        costs = 0.0
 
-        def closer(noisy: float, scale: float) -> bool:
-            nonlocal costs
-            costs = costs or next(self._ahead())[1]
-            return bool(RATIO * self.plan.sensitivity / scale < _CHEAP * costs)
+        def later(noisy: float, scale: float) -> tuple[float, float]:
+            looks = [*self.shortfalls[self._others :], Look(self.plan.precision(level), noisy, scale)]
+            here, missed = falling([look[1:] for look in looks])[0], self.plan.goal.missed_by_constant
+            following, shown = math.inf, math.inf
+            for stage, (further, costs) in enumerate(self._ahead(), self.stages + 1):
+                fitted = ending(looks, missed, self.plan.precision(further))
+                there = here if fitted is None else min(here, fitted[0])
+                test = laplace_deviations(self.plan.gamma(stage)) * self.plan.sensitivity
+                following, shown = min(following, costs), min(shown, costs - test / there if there < 0.0 else math.inf)
+            return _CHEAP * following, shown
 
-        return closer
+        return later
 
     def _chance(self, precision: float = math.inf, margin: float = 0.0) -> float:
         """Return about how likely it is that a model of that precision meets the goal by that, by what was released.

@@ -234,9 +234,9 @@ class GaussianTest(NoisyTest):
 
 
 #: Levels of a test under Laplace noise at most, and how many times one costs what the one before it does.
-LEVELS, RATIO = 9, 1.6
-#: A test that is likely to pass may cost so many times as much: about what the next model and its test would.
-FURTHER = 3.0
+LEVELS, RATIO = 11, 1.6
+#: A test that is likely to pass may cost so many times as much, where no later model is likely to pass for less.
+FURTHER = 7.7
 _SURELY = 3.0  # scales of noise: a value that is that far above what could still be shown is given up
 _GRADUALLY = (1 / 8, 1 / 4, 1 / 2, 1.0)  # levels of a question that is given up early, in parts of what it costs
 
@@ -286,7 +286,7 @@ class GradualTest(NoisyTest):
         gamma: float,
         room: float = math.inf,
         earlier: Sequence[tuple[float, float]] = (),
-        closer: Callable[[float, float], bool] = lambda noisy, scale: False,
+        later: Callable[[float, float], tuple[float, float]] = lambda noisy, scale: (0.0, math.inf),
     ) -> bool:
         """Whether the value is shown to be at most zero, as :meth:`GaussianTest.pass_at`.
 
@@ -294,7 +294,8 @@ class GradualTest(NoisyTest):
         pass for so much. ``room`` is how far below zero a value may be thought to be: the first level is one whose
         margin is no larger, and nothing is asked or paid where even the last one has a larger margin. ``earlier`` are
         noisy values, with their scales, that this one is taken to be below: they help to say whether it would pass.
-        ``closer`` says of a noisy value and its scale whether it is looked at more closely although it would not.
+        ``later`` says of a noisy value and its scale what may be paid to look at it more closely although it would not
+        pass, and what it would cost to show a later value to do: if that is less, this one is given up.
         """
         grid = Grid.of(sensitivity, error_bound=error)
         unit, units, slack = grid.unit, grid.units, (LEVELS + 3) * grid.unit + error
@@ -325,7 +326,9 @@ class GradualTest(NoisyTest):
             if following > epsilon * (1.0 + 1e-9):
                 if likely > -margins[-1]:
                     return False
-            elif likely - _SURELY * scale > -usual and not closer(self.noisy, self.scale):
+                if wide(len(levels)) / (-likely - slack) - paid > later(self.noisy, self.scale)[1]:
+                    return False
+            elif likely - _SURELY * scale > -usual and following > later(self.noisy, self.scale)[0]:
                 return False
         return False
 
@@ -451,13 +454,8 @@ def falling(looks: Sequence[tuple[float, float]]) -> tuple[float, float]:
 def chance(looks: Sequence[Look], missed_by_constant: float, precision: float = math.inf, margin: float = 0.0) -> float:
     """Return about how likely it is that a model of that precision meets the goal by a margin; 1 if nothing says so.
 
-    Shortfalls are fitted by limit + c/x, x the precision of a level, weighted by their known noise: a perturbed
-    minimum's loss exceeds that of the best model within R by at most about R/x, λR²/2 for the shrinkage and 1/(2λx²)
-    for the noise. By default it is the best model that is asked about. Where the fit leaves a model above the goal by z
-    of its deviations the chance is taken to be half of e^(−√2·z), as for Laplace noise, and never below that of a fit
-    which is wrong. Models that miss the goal by more than a part (:data:`NEAR`) of what a constant does
-    (``missed_by_constant``) fall by another law, and faster: two that are nearer speak, or three that are
-    better than a constant, unless the last one misses the goal by less than half of what the one before did.
+    By default it is the best model that is asked about. Where :func:`ending` leaves it above the goal by z deviations
+    the chance is taken to be half of e^(−√2·z), as for Laplace noise, and never below that of a fit which is wrong.
 
     Examples
     --------
@@ -468,11 +466,27 @@ def chance(looks: Sequence[Look], missed_by_constant: float, precision: float = 
     >>> chance(lower, 0.3, 200.0, 0.007) < 0.1, chance(lower, 0.3, 600.0, 0.007) > 0.5
     (True, True)
     """
+    fitted = ending(looks, missed_by_constant, precision)
+    if fitted is None:
+        return 1.0
+    above, off = fitted[0] + margin, fitted[1]
+    return _WRONG + (1.0 - _WRONG) * 0.5 * math.exp(-math.sqrt(2.0) * above / off) if above > 0.0 else 1.0
+
+
+def ending(looks: Sequence[Look], missed_by_constant: float, precision: float) -> tuple[float, float] | None:
+    """Return by how much a model of that precision seems to miss the goal, and the deviation; None if nothing says so.
+
+    Shortfalls are fitted by limit + c/x, x the precision of a level, weighted by their known noise: a perturbed
+    minimum's loss exceeds that of the best model within R by at most about R/x, λR²/2 for the shrinkage and 1/(2λx²)
+    for the noise. Models that miss the goal by more than a part (:data:`NEAR`) of what a constant does
+    (``missed_by_constant``) fall by another law, and faster: two that are nearer speak, or three that are better than a
+    constant, unless the last one misses the goal by less than half of what the one before did.
+    """
     near = _last_below(looks, NEAR * missed_by_constant)
     if len(near) < 2:
         near = _last_below(looks, missed_by_constant)
         if len(near) < 3 or near[-1].noisy < 0.5 * near[-2].noisy:
-            return 1.0
+            return None
     weights = [0.5 / (look.scale * look.scale) for look in near]
     total = math.fsum(weights)
     mean = math.fsum(w * look.noisy for w, look in zip(weights, near, strict=True)) / total
@@ -481,9 +495,8 @@ def chance(looks: Sequence[Look], missed_by_constant: float, precision: float = 
     spread = math.fsum(w * (u - middle) ** 2 for w, u in zip(weights, added, strict=True))
     moved = math.fsum(w * (u - middle) * look.noisy for w, u, look in zip(weights, added, near, strict=True))
     slope, there = max(0.0, moved / spread) if spread else 0.0, near[-1].precision / precision - middle
-    above = mean + slope * there + margin
     off = math.sqrt(1.0 / total + (there * there / spread if spread else 0.0))
-    return _WRONG + (1.0 - _WRONG) * 0.5 * math.exp(-math.sqrt(2.0) * above / off) if above > 0.0 else 1.0
+    return mean + slope * there, off
 
 
 def _last_below(looks: Sequence[Look], most: float) -> Sequence[Look]:
