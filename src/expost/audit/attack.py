@@ -78,7 +78,7 @@ class Setting:
     confidence
         A bound from counts is false with at most one minus that.
     tell
-        Told how many runs are done, twenty times in all.
+        Told how many runs are done: at first, and twenty times in all.
     """
 
     runs: int
@@ -107,7 +107,7 @@ class Attack:
     carry_out
         Does it.
     runs, full
-        How many runs usually, and where one takes hours over it; what is exact has no runs.
+        How many runs usually, and where one takes an hour over it; what is exact has no runs.
     tight
         Whether it looks for the largest loss, so that its bound as a part of the claim says how near it came. Others
         look for something that must not be there at all: dependence, digits, anything that shows beside a release.

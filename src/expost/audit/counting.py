@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +41,7 @@ from expost.table.shape import l1_ball
 #: Kinds of outcomes of so many runs on data set 0 or 1.
 Draw = Callable[[int, int, WordSource], NDArray[np.int64]]
 
-_AT_ONCE = 1 << 20
+_AT_ONCE = 1 << 16
 
 
 def source_of(setting: Setting, place: int = 0) -> WordSource:
@@ -62,21 +63,17 @@ def counted(
 
 
 def _tallies(setting: Setting, draw: Draw, kinds: int) -> tuple[Counts, Counts, tuple[int, int]]:
-    """Return how often kinds of outcomes came up on either data set in one half of the runs, in the other, and both."""
+    """Return how often kinds of outcomes came up on either data set, in each half of the runs, and their sizes."""
     halves = setting.runs // 2, setting.runs - setting.runs // 2
-    chosen, bounded = (
-        np.array([_tally(draw, side, half, kinds, source_of(setting, 2 * k + side)) for side in (0, 1)])
-        for k, half in enumerate(halves)
-    )
-    return chosen, bounded, halves
-
-
-def _tally(draw: Draw, side: int, runs: int, kinds: int, source: WordSource) -> Counts:
-    total = np.zeros(kinds, dtype=np.int64)
-    for start in range(0, runs, _AT_ONCE):
-        found = draw(side, min(_AT_ONCE, runs - start), source)
-        total += np.bincount(found, minlength=kinds)[:kinds]
-    return total
+    found, done = np.zeros((2, 2, kinds), dtype=np.int64), 0
+    for (k, half), side in product(enumerate(halves), (0, 1)):
+        source = source_of(setting, 2 * k + side)
+        for start in range(0, half, _AT_ONCE):
+            count = min(_AT_ONCE, half - start)
+            found[k, side] += np.bincount(draw(side, count, source), minlength=kinds)[:kinds]
+            done += count
+            setting.tell(done // 2)
+    return found[0], found[1], halves
 
 
 def one_by_one(run: Callable[[int, WordSource], int]) -> Draw:
@@ -459,15 +456,15 @@ ATTACKS = (
     _attack("discrete-laplace", "an integer with discrete Laplace noise", laplace, 2_000_000, 10_000_000),
     _attack("geometric", "an integer with one-sided geometric noise", one_sided, 4_000_000, 10_000_000),
     _attack("discrete-gaussian", "its law at delta = 0.01", gaussian, 3_000_000, 10_000_000),
-    _attack("low-bits", "the last digits of a noisy real number", low_bits, 10_000, 10_000_000, tight=False),
+    _attack("low-bits", "the last digits of a noisy real number", low_bits, 10_000, 2_000_000, tight=False),
     _attack("spherical-noise", "spherical noise in two dimensions", spherical, 50_000, 10_000_000),
     _attack("block-noise", "noise for rows of three blocks", in_blocks, 60_000, 10_000_000),
     _attack("path", "a path of gradual release, stopped by its values", path_prefix, 2_000_000, 10_000_000),
     _attack("spherical-path", "the same with spherical noise", spherical_path, 24_000, 10_000_000),
-    _attack("above-threshold", "five tests, one-sided noise", above_threshold, 12_000, 1_000_000),
-    _attack("above-threshold-laplace", "five tests, Laplace noise", above_threshold_laplace, 8_000, 1_000_000),
+    _attack("above-threshold", "five tests, one-sided noise", above_threshold, 12_000, 500_000),
+    _attack("above-threshold-laplace", "five tests, Laplace noise", above_threshold_laplace, 8_000, 500_000),
     _attack("answer", "the answer to one noisy question", one_test, 6_000, 1_000_000, tight=False),
-    _attack("answer-gradual", "the same, given up early", gradual_question, 4_000, 1_000_000, tight=False),
+    _attack("answer-gradual", "the same, given up early", gradual_question, 4_000, 500_000, tight=False),
     _attack("answer-levels", "that of a search in levels", gradual_test, 2_000, 300_000, tight=False),
     _attack("two-numbers", "two noisy numbers: each has its own noise", two_numbers, 10_000, 1_000_000, tight=False),
     _attack("two-tests", "tests of two models: the same", two_tests, 1_500, 100_000, tight=False),
