@@ -228,7 +228,8 @@ def spherical_path(setting: Setting) -> Found:
     def draw(side: int, count: int, source: WordSource) -> NDArray[np.int64]:
         values, place = spherical_paths(np.array([float(side)]), 1.0, (1.0, 2.0), source, count)
         first, second = values[:, place, 0].T
-        return np.where(first <= 0.5, first > 0.0, 2 + np.clip(np.ceil(2 * second), 0, 3)).astype(np.int64)
+        kinds = np.where(first <= 0.5, first > 0.0, 2 + np.clip(np.ceil(2 * second), 0, 3))
+        return np.asarray(kinds, dtype=np.int64)
 
     return counted(setting, draw, np.repeat([1.0, 2.0], [2, 4]))
 

@@ -165,7 +165,7 @@ def _draw_spreads(levels: tuple[float, ...], p: int, source: WordSource, count: 
     step = np.searchsorted(edges, at) - 1
     jumps = _exponentials(at.size, source) * np.exp(-2 * (at - edges[step]) / intensity)  # at rate s = (η/ε_t)²
     steps = len(levels) - 1
-    return np.bincount(path * steps + step, jumps, count * steps).reshape(count, steps)
+    return np.asarray(np.bincount(path * steps + step, jumps, count * steps).reshape(count, steps), dtype=np.float64)
 
 
 def _intensity(p: int) -> int:
