@@ -18,7 +18,7 @@ of the runs choose the event and its direction and the other half bound it, so n
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -63,6 +63,22 @@ class Found(NamedTuple):
     def broken(self) -> bool:
         """Whether the claim is shown to be false."""
         return bool(self.differs) or not self.bound <= self.claimed * (1.0 + SLACK)
+
+
+def nearest(each: Iterable[Found]) -> Found:
+    """Return what comes nearest to its claim; or the first that is beyond it, and look no further.
+
+    Examples
+    --------
+    >>> nearest([Found(1.0, 0.5), Found(2.0, 1.5), Found(3.0, 1.0)])
+    Found(claimed=2.0, bound=1.5, differs='', delta=0.0)
+    """
+    best = None
+    for one in each:
+        if one.broken:
+            return one
+        best = one if best is None or one.tightness > best.tightness else best
+    return best or Found(0.0, 0.0)
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,9 @@ from __future__ import annotations
 import math
 import tempfile
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
+from itertools import starmap
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ import numpy as np
 from expost.account.account import Account, Spending
 from expost.account.composition import ORDERS, Curve
 from expost.account.ledger import Ledger
-from expost.audit.attack import Attack, Found, Setting, interval
+from expost.audit.attack import Attack, Found, Setting, interval, nearest
 from expost.audit.counting import source_of
 from expost.audit.tape import Differs, Tape
 from expost.audit.transcripts import Derivatives, log_density, taping
@@ -44,9 +45,9 @@ from expost.search.refinement import KeepPath, refine
 from expost.search.request import staged_request
 from expost.search.run import carry_out, run_search, settle
 from expost.solve import LogisticLoss, Passes, Problem, SquaredLoss
-from expost.solve.losses import CappedLogisticLoss, HuberLoss, SmoothedHingeLoss
+from expost.solve.losses import CappedLogisticLoss, HuberLoss, Loss, SmoothedHingeLoss
 from expost.table.rows import ONE, MemorySource, Rows
-from expost.table.shape import l1_ball, l2_ball
+from expost.table.shape import Geometry, l1_ball, l2_ball
 
 #: What a run is: the search of either data set, whose random words come from a source.
 Search = Callable[[int, WordSource], Release]
@@ -87,15 +88,13 @@ def _said(release: Release) -> dict[str, Any]:
 
 def largest(setting: Setting, search_of: Callable[[np.random.Generator], Search]) -> Found:
     """Return the transcript that comes nearest to the ε that its release states, or furthest beyond it."""
-    found = Found(0.0, 0.0)
-    for place, rng in setting.each():
-        tape, release = replayed(search_of(rng), source_of(setting, place))
-        one = Found(release.epsilon, abs(tape.loss), tape.differs)
-        if one.broken or one.tightness > found.tightness:
-            found = one
-        if one.broken:
-            break
-    return found
+
+    def each() -> Iterator[Found]:
+        for place, rng in setting.each():
+            tape, release = replayed(search_of(rng), source_of(setting, place))
+            yield Found(release.epsilon, abs(tape.loss), tape.differs)
+
+    return nearest(each())
 
 
 def transcripts(search_of: Callable[[np.random.Generator], Search]) -> Callable[[Setting], Found]:
@@ -353,11 +352,11 @@ def in_a_ledger(setting: Setting) -> Found:
 
     A ledger books no simulation, so the words are those of the operating system, whatever the seed.
     """
-    found = Found(0.0, 0.0)
-    for place, _ in setting.each():
+
+    def one(place: int) -> Found:
         charged: list[float] = []
 
-        def search(side: int, _: WordSource, charged: list[float] = charged) -> Release:
+        def search(side: int, _: WordSource) -> Release:
             with tempfile.TemporaryDirectory() as folder:
                 ledger = Ledger.create(Path(folder) / "audit.db", "rows", cap=10.0)
                 for epsilon in _SEVERAL:
@@ -367,12 +366,9 @@ def in_a_ledger(setting: Setting) -> Found:
             return release
 
         tape, _ = replayed(search, source_of(setting, place))
-        differs = tape.differs or ("another charge" if len(set(charged)) > 1 else "")
-        one = Found(charged[0], abs(tape.loss), differs)
-        found = one if one.broken or one.tightness > found.tightness else found
-        if one.broken:
-            break
-    return found
+        return Found(charged[0], abs(tape.loss), tape.differs or ("another charge" if len(set(charged)) > 1 else ""))
+
+    return nearest(one(place) for place, _ in setting.each())
 
 
 # --- parts of searches ------------------------------------------------------------------------------------------------
@@ -441,26 +437,33 @@ def _yardstick(judge: Passes, account: Account, source: WordSource) -> Any:
     return path.first(), path.further(0.0, lambda step: step.most < 1.0)
 
 
+Objective = tuple[np.random.Generator, tuple[Loss, Geometry, int, float], tuple[Rows, Rows]]
+
+
+def _objectives(setting: Setting) -> Iterator[Objective]:
+    """Yield random numbers, what an objective is perturbed by (loss, shape, rows, how much noise), and its rows."""
+    for _, rng in setting.each():
+        n, p = int(rng.integers(1, 4)), int(rng.integers(1, 3))
+        loss = (CappedLogisticLoss(0.5), LogisticLoss(), SmoothedHingeLoss(0.5))[rng.integers(3)]
+        longest, shape = ("l1", l1_ball(p)) if rng.random() < 0.5 else ("l2", l2_ball(p))
+        both = extreme_rows(rng, n, p, labels=True, longest=longest)
+        yield rng, (loss, shape, n, float(rng.choice([0.05, 0.4, 2.0]))), both
+
+
 def density(setting: Setting) -> Found:
     """Attack the law of a perturbed objective's minimiser where it is tightest: beside a kink, and far from the centre.
 
     No run is needed: the log ratio of its densities is computed at chosen points, from rows that the solver would see.
     """
-    found = Found(0.0, 0.0)
-    for _, rng in setting.each():
-        n, p = int(rng.integers(1, 4)), int(rng.integers(1, 3))
-        loss = (CappedLogisticLoss(0.5), LogisticLoss(), SmoothedHingeLoss(0.5))[rng.integers(3)]
-        shape = l1_ball(p) if rng.random() < 0.5 else l2_ball(p)
-        shot = Shot(loss, shape, n, float(rng.choice([0.05, 0.4, 2.0])), float(rng.choice([1e-2, 0.05, 0.3])))
-        both = extreme_rows(rng, n, p, labels=True)
+
+    def one(rng: np.random.Generator, said: tuple[Loss, Geometry, int, float], both: tuple[Rows, Rows]) -> Found:
+        shot, p = Shot(*said, float(rng.choice([1e-2, 0.05, 0.3]))), both[0].p
         theta = rng.normal(size=p) * 10.0 ** rng.uniform(-9, 1)
         center = theta - rng.choice([-1.0, 1.0], p) * 10.0 ** rng.uniform(-2, 6)
-        here, there = (log_density(shot, ObjectiveRows(rows, loss).perturbed, theta, center) for rows in both)
-        one = Found(shot.epsilon, abs(here - there))
-        found = one if one.broken or one.tightness > found.tightness else found
-        if one.broken:
-            break
-    return found
+        here, there = (log_density(shot, ObjectiveRows(rows, shot.loss).perturbed, theta, center) for rows in both)
+        return Found(shot.epsilon, abs(here - there))
+
+    return nearest(starmap(one, _objectives(setting)))
 
 
 def gaussian_gradient(setting: Setting) -> Found:
@@ -468,19 +471,14 @@ def gaussian_gradient(setting: Setting) -> Found:
 
     The ρ of neighbours is Σ‖∇ − ∇′‖²/(2σ²) over blocks of columns, at any point.
     """
-    found = Found(0.0, 0.0)
-    for _, rng in setting.each():
-        n, p = int(rng.integers(1, 4)), int(rng.integers(1, 3))
-        loss = (CappedLogisticLoss(0.5), LogisticLoss(), SmoothedHingeLoss(0.5))[rng.integers(3)]
-        longest, shape = ("l1", l1_ball(p)) if rng.random() < 0.5 else ("l2", l2_ball(p))
-        shot = GaussianShot(loss, shape, n, float(rng.choice([0.05, 0.4, 2.0])), 0.05)
-        both = extreme_rows(rng, n, p, labels=True, longest=longest)
-        theta = rng.normal(size=p) * 10.0 ** rng.uniform(-1, 3)
-        here, there = (LocalEngine().total(MemorySource(rows), Derivatives(loss, theta))[0] for rows in both)
-        deviations = np.repeat(shot.deviations, [block.size for block in shape.blocks])
-        one = Found(shot.rho, float(np.sum(((here - there) / deviations) ** 2) / 2.0))
-        found = one if one.broken or one.tightness > found.tightness else found
-    return found
+
+    def one(rng: np.random.Generator, said: tuple[Loss, Geometry, int, float], both: tuple[Rows, Rows]) -> Found:
+        shot, theta = GaussianShot(*said, 0.05), rng.normal(size=both[0].p) * 10.0 ** rng.uniform(-1, 3)
+        here, there = (LocalEngine().total(MemorySource(rows), Derivatives(shot.loss, theta))[0] for rows in both)
+        deviations = np.repeat(shot.deviations, [block.size for block in shot.geometry.blocks])
+        return Found(shot.rho, float(np.sum(((here - there) / deviations) ** 2) / 2.0))
+
+    return nearest(starmap(one, _objectives(setting)))
 
 
 _EASY, _RISK = ErrorRate(0.45), ExcessRisk(0.4)

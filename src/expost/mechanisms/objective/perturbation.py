@@ -171,7 +171,7 @@ class PerturbedMinimum:
     def noise(self, source: WordSource) -> FloatArray:
         """Draw b̃; behind its p numbers what was drawn beside it."""
 
-    @cached_property
+    @property
     def slope(self) -> float:
         """κ."""
         return self.loss.lipschitz(math.inf)
@@ -307,12 +307,12 @@ class Shot(PerturbedMinimum):
         """The standard deviation of each entry of b, block by block."""
         return block_deviations(*self._density)
 
-    @cached_property
+    @property
     def longest(self) -> float:
         """What ‖b‖₂/n hardly ever exceeds."""
         return hardly_longer(*self._density) / self.n
 
-    @cached_property
+    @property
     def remainder(self) -> float:
         """ρ/n."""
         return block_remainder(*self._density) / self.n
@@ -326,7 +326,7 @@ class Shot(PerturbedMinimum):
         """Draw b̃."""
         return block_noise(*self._density, source)
 
-    @cached_property
+    @property
     def _density(self) -> tuple[list[tuple[int, str]], Sequence[float]]:
         """Blocks of columns and how fast the density of b falls in each."""
         blocks: list[tuple[int, str]] = [(block.size, block.norm) for block in self.geometry.blocks]
