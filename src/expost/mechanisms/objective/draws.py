@@ -75,7 +75,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
@@ -238,7 +237,6 @@ def hardly_longer(blocks: Sequence[tuple[int, str]], weights: Sequence[float]) -
     return math.sqrt(math.fsum(length**2 for length in lengths))
 
 
-@lru_cache(maxsize=256)
 def _long(d: int, norm: str) -> float:
     if norm == "box":
         return math.sqrt(d) * float(gammainccinv(d + 1, _RARE))
