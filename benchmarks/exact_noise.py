@@ -88,7 +88,7 @@ class PureBefore(Before, Shot):
         draws: dict[str, Any] = {
             "box": lambda d: exponentials(d + 1, source).sum() * (2.0 * uniforms(d, source) - 1.0),
             "l1": lambda d: np.log(uniforms(d, source)) - np.log(uniforms(d, source)),
-            "l2": lambda d: spherical_noise(d, source),
+            "l2": lambda d: spherical_noise(d, source)[0],
         }
         return np.concatenate([draws[norm](size) / weight for (size, norm), weight in zip(*self._density, strict=True)])
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 
 import pytest
 
@@ -60,6 +61,16 @@ def test_hours_of_work_are_said_as_they_end(capsys, monkeypatch):
     assert said.status == 130
     assert "exact-noisy-best, the choice among three scores, exact, 2, " in said.err
     assert ", 1.00, 40, holds, " in said.err
+
+
+def test_processes_find_what_one_finds(capsys):
+    """And a bar says how far they have come."""
+    asked = ("audit", "--mechanism", QUICK, "--runs", 20, "--seed", 1, "--json")
+    alone, shared = call(capsys, *asked), call(capsys, *asked, "--processes", 2, "--full")
+    one, two = (json.loads(said.out)["attacks"] for said in (alone, shared))
+    assert [{**each, "seconds": 0} for each in one] == [{**each, "seconds": 0} for each in two]
+    assert re.search(r"\[#*\.*\] \d+%, \d of 3 attacks over, at work: ", shared.err)
+    assert call(capsys, "audit", "--processes", 0).status == 2
 
 
 @pytest.mark.parametrize("error", [KeyError("x"), ValueError("x"), KeyboardInterrupt()])

@@ -397,8 +397,10 @@ class Curve:
 
     @classmethod
     def total(cls, curves: Iterable[Curve]) -> Curve:
-        """Return the sum of curves, rounded up once."""
-        listed = [NOTHING, *curves]
+        """Return the sum of curves, rounded up once; what is nothing is left out, and a single curve is its own sum."""
+        listed = [curve for curve in curves if curve.most or curve.split is None] or [NOTHING]
+        if len(listed) == 1:
+            return listed[0]
         split = None
         if all(curve.split is not None for curve in listed):
             rho, pure = (add_losses(*both) for both in zip(*(curve.split or () for curve in listed), strict=True))

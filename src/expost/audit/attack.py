@@ -18,7 +18,7 @@ of the runs choose the event and its direction and the other half bound it, so n
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -65,6 +65,22 @@ class Found(NamedTuple):
         return bool(self.differs) or not self.bound <= self.claimed * (1.0 + SLACK)
 
 
+def nearest(each: Iterable[Found]) -> Found:
+    """Return what comes nearest to its claim; or the first that is beyond it, and look no further.
+
+    Examples
+    --------
+    >>> nearest([Found(1.0, 0.5), Found(2.0, 1.5), Found(3.0, 1.0)])
+    Found(claimed=2.0, bound=1.5, differs='', delta=0.0)
+    """
+    best = None
+    for one in each:
+        if one.broken:
+            return one
+        best = one if best is None or one.tightness > best.tightness else best
+    return best or Found(0.0, 0.0)
+
+
 @dataclass(frozen=True)
 class Setting:
     """How an attack is carried out.
@@ -78,7 +94,7 @@ class Setting:
     confidence
         A bound from counts is false with at most one minus that.
     tell
-        Told how many runs are done, twenty times in all.
+        Told how many runs are done: at first, and twenty times in all.
     """
 
     runs: int
@@ -107,7 +123,7 @@ class Attack:
     carry_out
         Does it.
     runs, full
-        How many runs usually, and where one takes hours over it; what is exact has no runs.
+        How many runs usually, and where one takes an hour over it; what is exact has no runs.
     tight
         Whether it looks for the largest loss, so that its bound as a part of the claim says how near it came. Others
         look for something that must not be there at all: dependence, digits, anything that shows beside a release.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,14 +24,13 @@ from expost.noise import (
     NoisePath,
     SecureSource,
     SeededSource,
-    SphericalPath,
     WordSource,
     discrete_gaussian,
     discrete_laplace,
     geometric,
 )
-from expost.noise.spherical import spherical_noise
-from expost.numeric import Grid
+from expost.noise.spherical import spherical_noise, spherical_paths
+from expost.numeric import FloatArray, Grid
 from expost.search.above_threshold import AboveThreshold, Calibration
 from expost.search.new_rows import Parting
 from expost.search.noisy_test import GradualTest, NoisyValue, OneTest
@@ -42,7 +41,7 @@ from expost.table.shape import l1_ball
 #: Kinds of outcomes of so many runs on data set 0 or 1.
 Draw = Callable[[int, int, WordSource], NDArray[np.int64]]
 
-_AT_ONCE = 1 << 20
+_AT_ONCE = 1 << 16
 
 
 def source_of(setting: Setting, place: int = 0) -> WordSource:
@@ -59,19 +58,22 @@ def counted(
     directions: tuple[tuple[int, int], ...] = BOTH,
 ) -> Found:
     """Run either data set so many times; half of the runs choose the event, and the others bound its loss."""
-    halves = setting.runs // 2, setting.runs - setting.runs // 2
-    found = [[_tally(draw, side, half, len(claims), source_of(setting, 2 * k + side)) for side in (0, 1)]
-             for k, half in enumerate(halves)]  # fmt: skip
-    chosen, bounded = (np.array(half) for half in found)
+    chosen, bounded, halves = _tallies(setting, draw, len(claims))
     return strongest(chosen, bounded, halves, claims, 1.0 - setting.confidence, delta, directions)
 
 
-def _tally(draw: Draw, side: int, runs: int, kinds: int, source: WordSource) -> Counts:
-    total = np.zeros(kinds, dtype=np.int64)
-    for start in range(0, runs, _AT_ONCE):
-        found = draw(side, min(_AT_ONCE, runs - start), source)
-        total += np.bincount(found, minlength=kinds)[:kinds]
-    return total
+def _tallies(setting: Setting, draw: Draw, kinds: int) -> tuple[Counts, Counts, tuple[int, int]]:
+    """Return how often kinds of outcomes came up on either data set, in each half of the runs, and their sizes."""
+    halves = setting.runs // 2, setting.runs - setting.runs // 2
+    found, done = np.zeros((2, 2, kinds), dtype=np.int64), 0
+    for (k, half), side in product(enumerate(halves), (0, 1)):
+        source = source_of(setting, 2 * k + side)
+        for start in range(0, half, _AT_ONCE):
+            count = min(_AT_ONCE, half - start)
+            found[k, side] += np.bincount(draw(side, count, source), minlength=kinds)[:kinds]
+            done += count
+            setting.tell(done // 2)
+    return found[0], found[1], halves
 
 
 def one_by_one(run: Callable[[int, WordSource], int]) -> Draw:
@@ -159,26 +161,47 @@ def low_bits(setting: Setting) -> Found:
 _BINS = 40
 
 
-def _reals(setting: Setting, noise: Callable[[WordSource], NDArray[np.float64]], norm: Callable[..., float]) -> Found:
-    """Attack noise of density ∝ exp(−norm) that hides a move of length two: binned by what the density says."""
-    move = noise(SeededSource(0))
-    move = 2.0 * move / norm(move)
+def _reals(
+    setting: Setting,
+    noise: Callable[[int, WordSource], FloatArray],
+    norm: Callable[[FloatArray], FloatArray],
+    moves: list[list[float]],
+) -> Found:
+    """Attack noise of density ∝ exp(−norm) that hides moves of length two: binned by what the density says.
 
-    def run(side: int, source: WordSource) -> int:
-        x = noise(source) + side * move
-        part = 0.25 * (norm(x - move) - norm(x) + 2.0)
-        return min(max(int(part * _BINS), 0), _BINS - 1)
+    All moves are made from the same draws, and each bound has its part of the chance, so that they hold together; the
+    move that is furthest from its claim speaks for all.
+    """
 
-    return counted(setting, one_by_one(run), np.full(_BINS, 2.0))
+    def draw(side: int, count: int, source: WordSource) -> NDArray[np.int64]:
+        drawn, kinds = noise(count, source), []
+        for first, move in zip(range(0, _BINS * len(moves), _BINS), moves, strict=True):
+            x = drawn + side * np.array(move)
+            part = 0.25 * (norm(x - move) - norm(x) + 2.0)
+            kinds.append(first + np.clip((part * _BINS).astype(np.int64), 0, _BINS - 1))
+        return np.concatenate(kinds)
+
+    chosen, bounded, halves = _tallies(setting, draw, _BINS * len(moves))
+    chance, claims = (1.0 - setting.confidence) / len(moves), np.full(_BINS, 2.0)
+    found = [
+        strongest(chosen[:, first : first + _BINS], bounded[:, first : first + _BINS], halves, claims, chance)
+        for first in range(0, _BINS * len(moves), _BINS)
+    ]
+    return next((one for one in found if one.broken), min(found, key=lambda one: one.tightness))
 
 
 def spherical(setting: Setting) -> Found:
     """Attack spherical noise."""
-    return _reals(setting, lambda source: spherical_noise(2, source), lambda x: float(np.linalg.norm(x)))
+    return _reals(
+        setting,
+        lambda count, source: spherical_noise(2, source, count),
+        lambda x: np.asarray(np.linalg.norm(x, axis=1)),
+        [[1.2, 1.6]],
+    )
 
 
 _BLOCKS = [(2, "box"), (1, "l1"), (2, "l2")]
-_MOVES = np.array([[2.0, 2.0, 0, 0, 0], [0, 0, 2.0, 0, 0], [0, 0, 0, 2.0, 0]])  # each of length two, in one block
+_MOVES = [[2.0, 2.0, 0, 0, 0], [0, 0, 2.0, 0, 0], [0, 0, 0, 2.0, 0]]  # each of length two, in one block
 _TOGETHER = 256
 
 
@@ -188,42 +211,27 @@ def in_blocks(setting: Setting) -> Found:
     Blocks are independent of each other, so many rows get their noise in one call, as blocks of one long row.
     """
 
-    def norm(x: NDArray[np.float64]) -> NDArray[np.float64]:
+    def norm(x: FloatArray) -> FloatArray:
         return np.asarray(np.abs(x[:, :2]).max(axis=1) + np.abs(x[:, 2]) + np.linalg.norm(x[:, 3:], axis=1))
 
-    def moved_by(move: NDArray[np.float64]) -> Draw:
-        def draw(side: int, count: int, source: WordSource) -> NDArray[np.int64]:
-            kinds = []
-            for start in range(0, count, _TOGETHER):
-                rows = min(_TOGETHER, count - start)
-                x = block_noise(_BLOCKS * rows, [1.0, 1.0, 1.0] * rows, source).reshape(rows, -1) + side * move
-                part = 0.25 * (norm(x - move) - norm(x) + 2.0)
-                kinds.append(np.clip((part * _BINS).astype(np.int64), 0, _BINS - 1))
-            return np.concatenate(kinds)
+    def noise(count: int, source: WordSource) -> FloatArray:
+        many = [min(_TOGETHER, count - start) for start in range(0, count, _TOGETHER)]
+        drawn = [block_noise(_BLOCKS * rows, [1.0, 1.0, 1.0] * rows, source).reshape(rows, -1) for rows in many]
+        return np.concatenate(drawn)
 
-        return draw
-
-    worst, each = Found(0.0, 0.0), replace(setting, confidence=1.0 - (1.0 - setting.confidence) / len(_MOVES))
-    for move in _MOVES:
-        found = counted(each, moved_by(move), np.full(_BINS, 2.0))
-        if found.broken:
-            return found
-        # the block that is furthest from its claim speaks for all
-        worst = found if not worst.claimed or found.tightness < worst.tightness else worst
-    return worst
+    return _reals(setting, noise, norm, _MOVES)
 
 
 def spherical_path(setting: Setting) -> Found:
     """Attack a path with spherical noise, gone along further where its first value is positive."""
 
-    def run(side: int, source: WordSource) -> int:
-        path = iter(SphericalPath([float(side)], 1.0, (1.0, 2.0), random_state=source))
-        first = float(next(path).values[0])
-        if first <= 0.5:
-            return int(first > 0.0)
-        return 2 + min(max(math.ceil(2 * float(next(path).values[0])), 0), 3)
+    def draw(side: int, count: int, source: WordSource) -> NDArray[np.int64]:
+        values, place = spherical_paths(np.array([float(side)]), 1.0, (1.0, 2.0), source, count)
+        first, second = values[:, place, 0].T
+        kinds = np.where(first <= 0.5, first > 0.0, 2 + np.clip(np.ceil(2 * second), 0, 3))
+        return np.asarray(kinds, dtype=np.int64)
 
-    return counted(setting, one_by_one(run), np.repeat([1.0, 2.0], [2, 4]))
+    return counted(setting, draw, np.repeat([1.0, 2.0], [2, 4]))
 
 
 # --- paths and tests --------------------------------------------------------------------------------------------------
@@ -449,15 +457,15 @@ ATTACKS = (
     _attack("discrete-laplace", "an integer with discrete Laplace noise", laplace, 2_000_000, 10_000_000),
     _attack("geometric", "an integer with one-sided geometric noise", one_sided, 4_000_000, 10_000_000),
     _attack("discrete-gaussian", "its law at delta = 0.01", gaussian, 3_000_000, 10_000_000),
-    _attack("low-bits", "the last digits of a noisy real number", low_bits, 10_000, 10_000_000, tight=False),
+    _attack("low-bits", "the last digits of a noisy real number", low_bits, 10_000, 2_000_000, tight=False),
     _attack("spherical-noise", "spherical noise in two dimensions", spherical, 50_000, 10_000_000),
     _attack("block-noise", "noise for rows of three blocks", in_blocks, 60_000, 10_000_000),
     _attack("path", "a path of gradual release, stopped by its values", path_prefix, 2_000_000, 10_000_000),
     _attack("spherical-path", "the same with spherical noise", spherical_path, 24_000, 10_000_000),
-    _attack("above-threshold", "five tests, one-sided noise", above_threshold, 12_000, 1_000_000),
-    _attack("above-threshold-laplace", "five tests, Laplace noise", above_threshold_laplace, 8_000, 1_000_000),
+    _attack("above-threshold", "five tests, one-sided noise", above_threshold, 12_000, 500_000),
+    _attack("above-threshold-laplace", "five tests, Laplace noise", above_threshold_laplace, 8_000, 500_000),
     _attack("answer", "the answer to one noisy question", one_test, 6_000, 1_000_000, tight=False),
-    _attack("answer-gradual", "the same, given up early", gradual_question, 4_000, 1_000_000, tight=False),
+    _attack("answer-gradual", "the same, given up early", gradual_question, 4_000, 500_000, tight=False),
     _attack("answer-levels", "that of a search in levels", gradual_test, 2_000, 300_000, tight=False),
     _attack("two-numbers", "two noisy numbers: each has its own noise", two_numbers, 10_000, 1_000_000, tight=False),
     _attack("two-tests", "tests of two models: the same", two_tests, 1_500, 100_000, tight=False),

@@ -30,7 +30,7 @@ from expost.account.account import Account
 from expost.account.composition import ORDERS, Clock, Curve, add_losses
 from expost.account.events import Budget, Event, Kind
 from expost.account.loss import PureLoss
-from expost.audit.attack import Attack, Found, Setting
+from expost.audit.attack import Attack, Found, Setting, nearest
 from expost.audit.counting import Whole, gaussian_epsilon
 from expost.goals.labels_and_base_rate import ErrorRate, noisy_best, release_base_rate
 from expost.goals.measure import Predicted
@@ -189,20 +189,17 @@ def law_of(run: Callable[[WordSource], Said], least: float = 1e-9) -> tuple[dict
     return dict(found), 1 - sum(found.values(), Fraction(0))
 
 
-def exact(runs: Callable[[int, WordSource], Said], least: float = 1e-9, *, worst: Found | None = None) -> Found:
+def exact(runs: Callable[[int, WordSource], Said], least: float = 1e-9) -> Found:
     """Return the outcome that comes nearest to its claim, or furthest beyond it."""
-    laws = [law_of(lambda source, side=side: runs(side, source), least) for side in (0, 1)]  # type: ignore[misc]
-    return _nearest(laws, worst or Found(0.0, 0.0))
+    return _nearest([law_of(partial(runs, side), least) for side in (0, 1)])
 
 
-def _nearest(laws: list[tuple[dict[Said, Fraction], Fraction]], found: Found) -> Found:
-    for (here, _), (there, missed) in (laws, laws[::-1]):
-        for (outcome, claim), chance in here.items():
-            bound = max(0.0, _log(chance / (there.get((outcome, claim), Fraction(0)) + missed)))
-            one = Found(claim, bound)
-            if one.broken or one.tightness > found.tightness:
-                found = one
-    return found
+def _nearest(laws: list[tuple[dict[Said, Fraction], Fraction]]) -> Found:
+    return nearest(
+        Found(claim, max(0.0, _log(chance / (there.get((outcome, claim), Fraction(0)) + missed))))
+        for (here, _), (there, missed) in (laws, laws[::-1])
+        for (outcome, claim), chance in here.items()
+    )
 
 
 def _log(ratio: Fraction) -> float:
@@ -269,12 +266,11 @@ def three_coordinates(_: Setting) -> Found:
                     law[outcome] = law.get(outcome, Fraction(0)) + chance * math.prod(each)
                 going = draws.forward()
         missed.append(Fraction(1, 1 << 30))  # rounding, and what lies beyond reach: e^(−30) of a draw at most
-    found = Found(0.0, 0.0)
-    for side in (0, 1):
-        for outcome, chance in laws[side].items():
-            one = Found(levels[0], max(0.0, _log(chance / (laws[1 - side][outcome] + missed[1 - side]))))
-            found = one if one.broken or one.tightness > found.tightness else found
-    return found
+    return nearest(
+        Found(levels[0], max(0.0, _log(chance / (laws[1 - side][outcome] + missed[1 - side]))))
+        for side in (0, 1)
+        for outcome, chance in laws[side].items()
+    )
 
 
 def three_levels(_: Setting) -> Found:
@@ -374,16 +370,15 @@ def ledger(_: Setting) -> Found:
 
 def above_threshold(_: Setting) -> Found:
     """Attack above threshold with one-sided noise, over patterns of values."""
-    calibration, found = Calibration("tight", "exponential", 8.0, 1.0, 1.5, 1.0), Found(0.0, 0.0)
-    for values in (((5, 5), (6, 6)), ((5, 6), (6, 5)), ((8, 6), (9, 5))):
+    calibration = Calibration("tight", "exponential", 8.0, 1.0, 1.5, 1.0)
 
-        def run(side: int, source: WordSource, values: Any = values) -> Said:
-            rule = AboveThreshold(Whole(), calibration, 2, random_state=source)
-            stopped = next((k for k in (0, 1) if rule.accepts(values[side][k])), 2)
-            return stopped, calibration.epsilon if stopped < 2 else calibration.epsilon_never
+    def run(values: Any, side: int, source: WordSource) -> Said:
+        rule = AboveThreshold(Whole(), calibration, 2, random_state=source)
+        stopped = next((k for k in (0, 1) if rule.accepts(values[side][k])), 2)
+        return stopped, calibration.epsilon if stopped < 2 else calibration.epsilon_never
 
-        found = exact(run, 1e-6, worst=found)
-    return found
+    patterns = ((5, 5), (6, 6)), ((5, 6), (6, 5)), ((8, 6), (9, 5))
+    return nearest(exact(partial(run, values), 1e-6) for values in patterns)
 
 
 def cut_off(_: Setting) -> Found:
@@ -438,7 +433,7 @@ def new_rows(_: Setting) -> Found:
         both = {said: sum((law.get(said, Fraction(0)) for law, _ in drawn), Fraction(0)) / 2
                 for said in {**drawn[0][0], **drawn[1][0]}}  # fmt: skip
         laws.append((both, (drawn[0][1] + drawn[1][1]) / 2))
-    return _nearest(laws, Found(0.0, 0.0))
+    return _nearest(laws)
 
 
 _AT_DELTA = 0.05
@@ -495,35 +490,34 @@ def gaussian_curve(_: Setting) -> Found:
     above the ε that the law has there, which is computed as well: of that a conversion from few orders is further off.
     """
     sigma, moved, delta = 3.0, 3, 0.01
-    curve, found = Curve.gaussian((moved / sigma) ** 2 / 2), Found(0.0, 0.0)
+    curve = Curve.gaussian((moved / sigma) ** 2 / 2)
     k = np.arange(-60 * moved, 60 * moved + 1, dtype=np.float64)
     here, there = (-((k - side * moved) ** 2) / (2 * sigma**2) for side in (0, 1))
     whole = float(np.logaddexp.reduce(here))
-    for order, loss in zip(ORDERS, curve.losses, strict=True):
-        if not 1.0 < order < 40.0:
-            continue
-        divergence = float(np.logaddexp.reduce(order * here + (1.0 - order) * there) - whole) / (order - 1.0)
-        one = Found(loss, divergence)
-        found = one if one.broken or one.tightness > found.tightness else found
     stated, law = curve.usual_epsilon(delta), gaussian_epsilon(sigma, moved, delta)
-    return found if law <= stated else Found(stated, law, delta=delta)
+    if law > stated:
+        return Found(stated, law, delta=delta)
+    return nearest(
+        Found(loss, float(np.logaddexp.reduce(order * here + (1.0 - order) * there) - whole) / (order - 1.0))
+        for order, loss in zip(ORDERS, curve.losses, strict=True)
+        if 1.0 < order < 40.0
+    )
 
 
 def filters(_: Setting) -> Found:
     """Book steps on an account as long as it lets them: what it took is, as fractions, within its budget."""
-    rng, found = np.random.default_rng(1), Found(0.0, 0.0)
-    for _budget in range(50):
+    rng = np.random.default_rng(1)
+
+    def one() -> Found:
         budget = float(rng.uniform(0.1, 2.0))
         account, true = Account("", worst_case=budget, secure=False), Fraction(0)
         for loss in rng.uniform(0, 0.3, 100).tolist():
             if account.fits(Curve.ex_post(loss)):
                 account.book("test", Curve.ex_post(loss))
                 true += Fraction(loss)
-        if true > Fraction(budget):
-            return Found(budget, float(true), "an account took more than its budget")
-        one = Found(budget, float(true))
-        found = one if one.tightness > found.tightness else found
-    return found
+        return Found(budget, float(true), "an account took more than its budget" if true > Fraction(budget) else "")
+
+    return nearest(one() for _ in range(50))
 
 
 ATTACKS = (

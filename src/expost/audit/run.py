@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from dataclasses import dataclass
+from itertools import starmap
+from multiprocessing import get_context
 from typing import Any
 
 from expost import validation
@@ -81,6 +84,53 @@ def attacks(mechanism: str | None = None) -> tuple[Attack, ...]:
     return found
 
 
+def _carried_out(attack: Attack, setting: Setting) -> Audited:
+    started = time.monotonic()
+    setting.tell(0)
+    return Audited(attack, attack.carry_out(setting), setting, time.monotonic() - started)
+
+
+#: What a process that attacks for another tells it: a name, and how many of its runs are done.
+_pipes: list[Any] = []
+
+
+def _begin(pipe: Any) -> None:
+    _pipes.append(pipe)
+
+
+def _elsewhere(name: str, runs: int, seed: int | None, confidence: float) -> tuple[Found, float]:
+    """Carry out an attack in a process of its own; what an attack is made of cannot be sent, so it is found anew."""
+    (attack,), (pipe,) = attacks(name), _pipes
+    done = _carried_out(attack, Setting(runs, seed, confidence, lambda place: pipe.put((name, place))))
+    return done.found, done.seconds
+
+
+def _shared(
+    chosen: Sequence[tuple[Attack, Setting]], processes: int, tell: Callable[[str, int, int], None]
+) -> Iterator[Audited]:
+    """Carry out attacks in so many processes, and yield each as it is over."""
+    context = get_context("spawn")
+    pipe: Any = context.SimpleQueue()
+    runs = {attack.name: setting.runs for attack, setting in chosen}
+    with ProcessPoolExecutor(processes, context, _begin, (pipe,)) as pool:
+        left = {
+            pool.submit(_elsewhere, attack.name, setting.runs, setting.seed, setting.confidence): (attack, setting)
+            for attack, setting in chosen
+        }
+        try:
+            while left:
+                over, _ = wait(left, timeout=1.0, return_when=FIRST_COMPLETED)
+                while not pipe.empty():
+                    name, place = pipe.get()
+                    tell(name, place, runs[name])
+                for each in over:
+                    found, seconds = each.result()
+                    attack, setting = left.pop(each)
+                    yield Audited(attack, found, setting, seconds)
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
 def run_audit(
     mechanism: str | None = None,
     *,
@@ -88,8 +138,8 @@ def run_audit(
     confidence: float = 1.0 - 1e-6,
     seed: int | None = None,
     full: bool = False,
-    begin: Callable[[str], None] = lambda name: None,
-    tell: Callable[[str], None] = lambda done: None,
+    processes: int = 1,
+    tell: Callable[[str, int, int], None] = lambda name, place, runs: None,
     end: Callable[[Audited], None] = lambda done: None,
 ) -> tuple[Audited, ...]:
     """Attack the mechanisms of this package, and return what was found.
@@ -103,13 +153,14 @@ def run_audit(
     confidence : float, default=0.999999
         A bound from counts is above the truth with at most one minus that probability, for each attack.
     seed : int, optional
-        For results that can be repeated; by default words come from the operating system, as for a fit.
+        For results that can be repeated, by however many processes; by default words come from the operating system, as
+        for a fit.
     full : bool, default=False
-        Take hours over it.
-    begin : callable, optional
-        Told the name of each attack before it begins.
+        Take an hour over it.
+    processes : int, default=1
+        How many share the attacks.
     tell : callable, optional
-        Told how many of its runs are done while it is carried out.
+        Told the name of an attack, how many of its runs are done, and of how many.
     end : callable, optional
         Told of each attack when it is over.
 
@@ -121,23 +172,23 @@ def run_audit(
     """
     if runs is not None:
         validation.count("runs", runs)
+    validation.count("processes", processes)
     if not 0.5 <= confidence < 1.0:
         raise ValueError(f"confidence must be at least 0.5 and below 1, got {confidence}")
-    done = []
+    chosen: list[tuple[Attack, Setting]] = []
     for attack in attacks(mechanism):
-        begin(attack.name)
         usual = attack.full if full else attack.runs
         many = usual if runs is None or not usual else runs
 
         def told(place: int, name: str = attack.name, many: int = many) -> None:
-            tell(f"{name}, run {place:,} of {many:,}")
+            tell(name, place, many)
 
-        setting = Setting(many, seed, confidence, told)
-        started = time.monotonic()
-        found = attack.carry_out(setting)
-        done.append(Audited(attack, found, setting, time.monotonic() - started))
-        end(done[-1])
-    return tuple(done)
+        chosen.append((attack, Setting(many, seed, confidence, told)))
+    done = {}
+    for each in _shared(chosen, processes, tell) if processes > 1 else starmap(_carried_out, chosen):
+        done[each.attack.name] = each
+        end(each)
+    return tuple(done[attack.name] for attack, _ in chosen)
 
 
 HEADINGS = ("mechanism", "attacked", "how", "claimed", "bound", "tightness", "runs", "verdict")

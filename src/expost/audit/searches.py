@@ -11,9 +11,10 @@ from __future__ import annotations
 import math
 import tempfile
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from itertools import starmap
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ import numpy as np
 from expost.account.account import Account, Spending
 from expost.account.composition import ORDERS, Curve, compose
 from expost.account.ledger import Ledger
-from expost.audit.attack import Attack, Found, Setting, interval
+from expost.audit.attack import Attack, Found, Setting, interval, nearest
 from expost.audit.counting import source_of
 from expost.audit.tape import Differs, Tape
 from expost.audit.transcripts import Derivatives, log_density, taping
@@ -47,9 +48,9 @@ from expost.search.refinement import KeepPath, refine
 from expost.search.request import staged_request
 from expost.search.run import carry_out, run_search, settle
 from expost.solve import LogisticLoss, Passes, Problem, SquaredLoss
-from expost.solve.losses import CappedLogisticLoss, HuberLoss, SmoothedHingeLoss
+from expost.solve.losses import CappedLogisticLoss, HuberLoss, Loss, SmoothedHingeLoss
 from expost.table.rows import ONE, MemorySource, Rows
-from expost.table.shape import l1_ball, l2_ball
+from expost.table.shape import Geometry, l1_ball, l2_ball
 
 #: How a table and its neighbour are made: of so many rows or persons, a kind of target, and so many rows of each.
 TableOf = Callable[[np.random.Generator, int, str, int], list[dict[str, list[Any]]]]
@@ -142,15 +143,13 @@ def _said(release: Release) -> dict[str, Any]:
 
 def largest(setting: Setting, search_of: Callable[[np.random.Generator], Search]) -> Found:
     """Return the transcript that comes nearest to the ε that its release states, or furthest beyond it."""
-    found = Found(0.0, 0.0)
-    for place, rng in setting.each():
-        tape, release = replayed(search_of(rng), source_of(setting, place))
-        one = Found(release.epsilon, abs(tape.loss), tape.differs)
-        if one.broken or one.tightness > found.tightness:
-            found = one
-        if one.broken:
-            break
-    return found
+
+    def each() -> Iterator[Found]:
+        for place, rng in setting.each():
+            tape, release = replayed(search_of(rng), source_of(setting, place))
+            yield Found(release.epsilon, abs(tape.loss), tape.differs)
+
+    return nearest(each())
 
 
 def transcripts(search_of: Callable[[np.random.Generator], Search]) -> Callable[[Setting], Found]:
@@ -443,11 +442,11 @@ def in_a_ledger(setting: Setting) -> Found:
 
     A ledger books no simulation, so the words are those of the operating system, whatever the seed.
     """
-    found = Found(0.0, 0.0)
-    for place, _ in setting.each():
+
+    def one(place: int) -> Found:
         charged: list[float] = []
 
-        def search(side: int, _: WordSource, charged: list[float] = charged) -> Release:
+        def search(side: int, _: WordSource) -> Release:
             with tempfile.TemporaryDirectory() as folder:
                 ledger = Ledger.create(Path(folder) / "audit.db", "rows", cap=10.0)
                 for epsilon in _SEVERAL:
@@ -457,12 +456,9 @@ def in_a_ledger(setting: Setting) -> Found:
             return release
 
         tape, _ = replayed(search, source_of(setting, place))
-        differs = tape.differs or ("another charge" if len(set(charged)) > 1 else "")
-        one = Found(charged[0], abs(tape.loss), differs)
-        found = one if one.broken or one.tightness > found.tightness else found
-        if one.broken:
-            break
-    return found
+        return Found(charged[0], abs(tape.loss), tape.differs or ("another charge" if len(set(charged)) > 1 else ""))
+
+    return nearest(one(place) for place, _ in setting.each())
 
 
 # --- parts of searches ------------------------------------------------------------------------------------------------
@@ -531,26 +527,33 @@ def _yardstick(judge: Passes, account: Account, source: WordSource) -> Any:
     return path.first(), path.further(0.0, lambda step: step.most < 1.0)
 
 
+Objective = tuple[np.random.Generator, tuple[Loss, Geometry, int, float], tuple[Rows, Rows]]
+
+
+def _objectives(setting: Setting) -> Iterator[Objective]:
+    """Yield random numbers, what an objective is perturbed by (loss, shape, rows, how much noise), and its rows."""
+    for _, rng in setting.each():
+        n, p = int(rng.integers(1, 4)), int(rng.integers(1, 3))
+        loss = (CappedLogisticLoss(0.5), LogisticLoss(), SmoothedHingeLoss(0.5))[rng.integers(3)]
+        longest, shape = ("l1", l1_ball(p)) if rng.random() < 0.5 else ("l2", l2_ball(p))
+        both = extreme_rows(rng, n, p, labels=True, longest=longest)
+        yield rng, (loss, shape, n, float(rng.choice([0.05, 0.4, 2.0]))), both
+
+
 def density(setting: Setting) -> Found:
     """Attack the law of a perturbed objective's minimiser where it is tightest: beside a kink, and far from the centre.
 
     No run is needed: the log ratio of its densities is computed at chosen points, from rows that the solver would see.
     """
-    found = Found(0.0, 0.0)
-    for _, rng in setting.each():
-        n, p = int(rng.integers(1, 4)), int(rng.integers(1, 3))
-        loss = (CappedLogisticLoss(0.5), LogisticLoss(), SmoothedHingeLoss(0.5))[rng.integers(3)]
-        shape = l1_ball(p) if rng.random() < 0.5 else l2_ball(p)
-        shot = Shot(loss, shape, n, float(rng.choice([0.05, 0.4, 2.0])), float(rng.choice([1e-2, 0.05, 0.3])))
-        both = extreme_rows(rng, n, p, labels=True)
+
+    def one(rng: np.random.Generator, said: tuple[Loss, Geometry, int, float], both: tuple[Rows, Rows]) -> Found:
+        shot, p = Shot(*said, float(rng.choice([1e-2, 0.05, 0.3]))), both[0].p
         theta = rng.normal(size=p) * 10.0 ** rng.uniform(-9, 1)
         center = theta - rng.choice([-1.0, 1.0], p) * 10.0 ** rng.uniform(-2, 6)
-        here, there = (log_density(shot, ObjectiveRows(rows, loss).perturbed, theta, center) for rows in both)
-        one = Found(shot.epsilon, abs(here - there))
-        found = one if one.broken or one.tightness > found.tightness else found
-        if one.broken:
-            break
-    return found
+        here, there = (log_density(shot, ObjectiveRows(rows, shot.loss).perturbed, theta, center) for rows in both)
+        return Found(shot.epsilon, abs(here - there))
+
+    return nearest(starmap(one, _objectives(setting)))
 
 
 def gaussian_gradient(setting: Setting) -> Found:
@@ -558,19 +561,14 @@ def gaussian_gradient(setting: Setting) -> Found:
 
     The ρ of neighbours is Σ‖∇ − ∇′‖²/(2σ²) over blocks of columns, at any point.
     """
-    found = Found(0.0, 0.0)
-    for _, rng in setting.each():
-        n, p = int(rng.integers(1, 4)), int(rng.integers(1, 3))
-        loss = (CappedLogisticLoss(0.5), LogisticLoss(), SmoothedHingeLoss(0.5))[rng.integers(3)]
-        longest, shape = ("l1", l1_ball(p)) if rng.random() < 0.5 else ("l2", l2_ball(p))
-        shot = GaussianShot(loss, shape, n, float(rng.choice([0.05, 0.4, 2.0])), 0.05)
-        both = extreme_rows(rng, n, p, labels=True, longest=longest)
-        theta = rng.normal(size=p) * 10.0 ** rng.uniform(-1, 3)
-        here, there = (LocalEngine().total(MemorySource(rows), Derivatives(loss, theta))[0] for rows in both)
-        deviations = np.repeat(shot.deviations, [block.size for block in shape.blocks])
-        one = Found(shot.rho, float(np.sum(((here - there) / deviations) ** 2) / 2.0))
-        found = one if one.broken or one.tightness > found.tightness else found
-    return found
+
+    def one(rng: np.random.Generator, said: tuple[Loss, Geometry, int, float], both: tuple[Rows, Rows]) -> Found:
+        shot, theta = GaussianShot(*said, 0.05), rng.normal(size=both[0].p) * 10.0 ** rng.uniform(-1, 3)
+        here, there = (LocalEngine().total(MemorySource(rows), Derivatives(shot.loss, theta))[0] for rows in both)
+        deviations = np.repeat(shot.deviations, [block.size for block in shot.geometry.blocks])
+        return Found(shot.rho, float(np.sum(((here - there) / deviations) ** 2) / 2.0))
+
+    return nearest(starmap(one, _objectives(setting)))
 
 
 _EASY, _RISK = ErrorRate(0.45), ExcessRisk(0.4)
@@ -584,125 +582,125 @@ def _attack(name: str, attacked: str, carry_out: Callable[[Setting], Found], run
 
 
 ATTACKS = (
-    _attack("one-test", "one noisy question", tests(_question(False)), 20, 100_000),
-    _attack("gradual-question", "one question, given up early", tests(_question(True)), 40, 100_000),
-    _attack("gradual-test", "the test of a search in levels", tests(_levels((-1.5, -0.5))), 40, 100_000),
-    _attack("gradual-tests", "tests of two models in a row", tests(_levels((0.0, 1.0), (1.0, 0.0))), 20, 100_000),
-    _attack("base-rate", "the base rate of labels", transcripts(probe(_base_rate, _LABELS)), 20, 10_000),
-    _attack("base-rate-delta", "the same at delta = 0.01", at_delta(probe(_base_rate, _LABELS, DELTA)), 20, 10_000),
-    _attack("yardstick", "mean and spread of a target", transcripts(probe(_yardstick, (1.0, -0.5))), 20, 10_000),
+    _attack("one-test", "one noisy question", tests(_question(False)), 20, 50_000),
+    _attack("gradual-question", "one question, given up early", tests(_question(True)), 40, 50_000),
+    _attack("gradual-test", "the test of a search in levels", tests(_levels((-1.5, -0.5))), 40, 50_000),
+    _attack("gradual-tests", "tests of two models in a row", tests(_levels((0.0, 1.0), (1.0, 0.0))), 20, 50_000),
+    _attack("base-rate", "the base rate of labels", transcripts(probe(_base_rate, _LABELS)), 20, 5_000),
+    _attack("base-rate-delta", "the same at delta = 0.01", at_delta(probe(_base_rate, _LABELS, DELTA)), 20, 5_000),
+    _attack("yardstick", "mean and spread of a target", transcripts(probe(_yardstick, (1.0, -0.5))), 20, 5_000),
     _attack(
         "yardstick-delta",
         "the same at delta = 0.01: its rho",
         at_delta(probe(_yardstick, (1.0, -1.0), DELTA)),
         20,
-        10_000,
+        5_000,
     ),
-    _attack("moments", "noisy second moments", searches(None, "fixed", "covariance", **_SPENT), 500, 20_000),
-    _attack("minimiser", "noise on the minimiser", searches(None, "fixed", "output", lam=30.0, **_SPENT), 30, 20_000),
+    _attack("moments", "noisy second moments", searches(None, "fixed", "covariance", **_SPENT), 500, 10_000),
+    _attack("minimiser", "noise on the minimiser", searches(None, "fixed", "output", lam=30.0, **_SPENT), 30, 10_000),
     _attack(
         "minimiser-spherical",
         "the same, spherical",
         searches(None, "fixed", "output", lam=30.0, noise="spherical", **_SPENT),
         30,
-        20_000,
+        10_000,
     ),
     _attack("objective-density", "the law of a perturbed minimiser", density, 2_000, 100_000),
     _attack("gaussian-gradient", "the rho of one at a delta", gaussian_gradient, 500, 100_000),
-    _attack("covariance", "certified search of moments", searches(_RISK, "auto", "covariance"), 20, 20_000),
+    _attack("covariance", "certified search of moments", searches(_RISK, "auto", "covariance"), 20, 8_000),
     _attack(
-        "above-threshold-search", "the paper's search", searches(_RISK, "above_threshold", "covariance"), 10, 10_000
+        "above-threshold-search", "the paper's search", searches(_RISK, "above_threshold", "covariance"), 10, 4_000
     ),
     _attack(
         "stationarity",
         "a search by gradients",
         searches(ExcessRisk(0.01), "stationarity", "covariance", turned=True),
         40,
-        10_000,
+        4_000,
     ),
-    _attack("output", "certified noise on the minimiser", searches(_RISK, "auto", "output", squared=False), 20, 20_000),
+    _attack("output", "certified noise on the minimiser", searches(_RISK, "auto", "output", squared=False), 20, 8_000),
     _attack(
         "objective",
         "certified noise on the objective",
         searches(ExcessRisk(0.1), "auto", None, squared=False),
         20,
-        20_000,
+        8_000,
     ),
     _attack(
         "through-huber",
         "objective perturbation through Huber's loss",
         searches(ExcessRisk(0.05), "auto", None, lam=0.01),
         10,
-        20_000,
+        2_000,
     ),
     _attack(
         "doubling",
         "a search by doubling",
         searches(ExcessRisk(0.1), "doubling", "output", squared=False, lam=0.1, turned=True),
         20,
-        20_000,
+        8_000,
     ),
-    _attack("fit-error-rate", "fit for an error rate", fits(ErrorRate(0.3)), 30, 100_000),
-    _attack("fit-log-loss", "fit for a log loss", fits(LogLoss(0.6)), 15, 20_000),
-    _attack("fit-r2", "fit for R2", fits(R2(0.3), "numbers"), 15, 20_000),
-    _attack("fit-rare-labels", "fit for recall and precision", fits(_RARE), 10, 10_000),
-    _attack("fit-new-rows", "fit with rows held out", fits(_EASY, holdout=0.3), 15, 20_000),
-    _attack("fit-sorted-rows", "the same, sorted, over all draws", mixed(_few_sorted(fitted), 7, 5), 2, 2_000),
-    _attack("fit-persons", "fit of persons with two rows each", fits(_EASY, **PERSONS), 15, 20_000),
-    _attack("fit-new-persons", "the same with persons held out", fits(_EASY, holdout=0.5, **PERSONS), 15, 20_000),
+    _attack("fit-error-rate", "fit for an error rate", fits(ErrorRate(0.3)), 30, 12_000),
+    _attack("fit-log-loss", "fit for a log loss", fits(LogLoss(0.6)), 15, 4_000),
+    _attack("fit-r2", "fit for R2", fits(R2(0.3), "numbers"), 15, 3_000),
+    _attack("fit-rare-labels", "fit for recall and precision", fits(_RARE), 10, 3_000),
+    _attack("fit-new-rows", "fit with rows held out", fits(_EASY, holdout=0.3), 15, 3_000),
+    _attack("fit-sorted-rows", "the same, sorted, over all draws", mixed(_few_sorted(fitted), 7, 5), 2, 500),
+    _attack("fit-persons", "fit of persons with two rows each", fits(_EASY, **PERSONS), 15, 3_000),
+    _attack("fit-new-persons", "the same with persons held out", fits(_EASY, holdout=0.5, **PERSONS), 15, 3_000),
     _attack(
         "table-fits",
         "whether a table fits its schema",
         fits(_EASY, table_of=unreadable_table, on_invalid="clip"),
         10,
-        10_000,
+        4_000,
     ),
-    _attack("kept-moments", "a path of moments, gone on with", transcripts(refined(False)), 10, 10_000),
-    _attack("kept-minimisers", "a path of minimisers, gone on with", transcripts(refined(True)), 10, 10_000),
-    _attack("evaluation", "evaluation of a model", transcripts(evaluated()), 20, 20_000),
-    _attack("evaluation-delta", "the same at delta = 0.01", at_delta(evaluated(delta=DELTA)), 20, 20_000),
+    _attack("kept-moments", "a path of moments, gone on with", transcripts(refined(False)), 10, 3_000),
+    _attack("kept-minimisers", "a path of minimisers, gone on with", transcripts(refined(True)), 10, 3_000),
+    _attack("evaluation", "evaluation of a model", transcripts(evaluated()), 20, 8_000),
+    _attack("evaluation-delta", "the same at delta = 0.01", at_delta(evaluated(delta=DELTA)), 20, 8_000),
     _attack(
         "evaluation-new-rows",
         "the same on rows held out",
         transcripts(evaluated(400, goal=_EASY, holdout=0.5)),
         10,
-        20_000,
+        8_000,
     ),
     _attack(
         "evaluation-sorted-rows",
         "the same with the fit, sorted, over all draws",
         mixed(_few_sorted(held_out_evaluated), 7, 5),
         2,
-        2_000,
+        500,
     ),
-    _attack("evaluation-persons", "the same on persons with two rows", transcripts(evaluated(**PERSONS)), 10, 20_000),
+    _attack("evaluation-persons", "the same on persons with two rows", transcripts(evaluated(**PERSONS)), 10, 8_000),
     _attack(
         "descent",
         "descent at delta = 0.01: rho of steps",
         at_delta(staged("descent", ErrorRate(0.3), "l2")),
         10,
-        10_000,
+        1_000,
     ),
     _attack(
         "fit-descent",
         "fit by descent at delta = 0.01: the same",
         at_delta(fitted(_EASY, perturbation="descent", delta=DELTA)),
         10,
-        10_000,
+        2_000,
     ),
     _attack(
         "fit-new-persons-delta",
         "the same with persons held out",
         at_delta(fitted(_EASY, perturbation="descent", delta=DELTA, holdout=0.5, **PERSONS)),
         10,
-        10_000,
+        2_000,
     ),
     _attack(
         "gaussian-moments",
         "second moments at delta = 0.01: their rho",
         at_delta(staged("covariance", R2(0.3), "l1")),
         20,
-        10_000,
+        1_000,
     ),
     _attack("ledger", "the charge for three releases", in_a_ledger, 12, 2_000),
 )

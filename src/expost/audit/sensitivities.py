@@ -20,7 +20,7 @@ import expost.goals.labels_and_base_rate as counts_module
 import expost.mechanisms.moments.covariance as covariance_module
 from expost.account.account import Account
 from expost.account.composition import ROW, Unit
-from expost.audit.attack import Attack, Found, Setting
+from expost.audit.attack import Attack, Found, Setting, nearest
 from expost.audit.searches import DELTA, extreme_rows, replaced
 from expost.audit.transcripts import log_choice
 from expost.goals import R2, ErrorRate, LogLoss, Precision, Recall
@@ -57,15 +57,11 @@ class Pair(NamedTuple):
 def moves(pair: Callable[[np.random.Generator], Pair]) -> Callable[[Setting], Found]:
     """Attack how far one row is said to move numbers, on neighbours that follow from random numbers."""
 
-    def attack(setting: Setting) -> Found:
-        found = Found(1.0, 0.0)
-        for _, rng in setting.each():
-            here, there, charged = pair(rng)
-            bound = float(sum(abs(a - b) for a, b in zip(here, there, strict=True)) / charged)
-            found = Found(1.0, bound) if bound > found.bound else found
-        return found
+    def one(rng: np.random.Generator) -> Found:
+        here, there, charged = pair(rng)
+        return Found(1.0, float(sum(abs(a - b) for a, b in zip(here, there, strict=True)) / charged))
 
-    return attack
+    return lambda setting: nearest(one(rng) for _, rng in setting.each())
 
 
 def _pair(measured: Callable[[Rows], Sequence[float]], both: Sequence[Rows], charged: float) -> Pair:
@@ -264,24 +260,20 @@ def cut_offs(unit: Unit, delta: float) -> Callable[[Setting], Found]:
     No run is needed: which cut-off is likeliest to tell the two tables apart follows from the scores.
     """
 
-    def attack(setting: Setting) -> Found:
-        found = Found(0.0, 0.0, delta=delta)
-        for _, rng in setting.each():
-            x = np.full((int(rng.integers(2, 8)) * unit.rows, 2), [8, _ABOVE_ONE_EDGE], dtype=np.int32)
-            both = []
-            for side in (1, -1):
-                x[: unit.rows, 1] = side * (ONE - 128)
-                rows = Rows(x.copy(), np.full(len(x), ONE, dtype=np.int32), norm="l2", constant=(0, 8))
-                both.append(_chosen(rows, unit, delta))
-            (here, charged, rate), (there, _, _) = both
-            ahead = np.subtract(here, there)
-            for best in (int(np.argmax(ahead)), int(np.argmin(ahead))):
-                bound = abs(log_choice(here, rate, best) - log_choice(there, rate, best))
-                one = Found(charged, bound, delta=delta)
-                found = one if one.broken or one.tightness > found.tightness else found
-        return found
+    def both_ways(rng: np.random.Generator) -> Found:
+        x = np.full((int(rng.integers(2, 8)) * unit.rows, 2), [8, _ABOVE_ONE_EDGE], dtype=np.int32)
+        both = []
+        for side in (1, -1):
+            x[: unit.rows, 1] = side * (ONE - 128)
+            rows = Rows(x.copy(), np.full(len(x), ONE, dtype=np.int32), norm="l2", constant=(0, 8))
+            both.append(_chosen(rows, unit, delta))
+        (here, charged, rate), (there, _, _) = both
+        ahead = np.subtract(here, there)
+        ends = int(np.argmax(ahead)), int(np.argmin(ahead))
+        bounds = [abs(log_choice(here, rate, best) - log_choice(there, rate, best)) for best in ends]
+        return Found(charged, max(bounds), delta=delta)
 
-    return attack
+    return lambda setting: nearest(both_ways(rng) for _, rng in setting.each())
 
 
 def _chosen(rows: Rows, unit: Unit, delta: float) -> tuple[list[int], float, float]:

@@ -360,15 +360,14 @@ def log_choice(scores: list[int], rate: float, best: int) -> float:
     >>> round(math.exp(log_choice([0, 0], math.log(2.0), 0)), 6)  # P(G ≥ G′) at q = ½
     0.666667
     """
-    lead = np.array(scores[best]) - np.array(scores)
-    top = max(0, -int(lead.min())) + math.ceil(60.0 / rate)
+    place = np.arange(len(scores))
+    ahead = (scores[best] - np.array(scores) + (place > best))[place != best]
+    top = max(0, -int(ahead.min(initial=0))) + math.ceil(60.0 / rate)
     size = np.arange(top + 1)
     log = np.log(-math.expm1(-rate)) - rate * size
-    for other, ahead in enumerate(lead):
-        if other != best:
-            room = size + ahead + (0 if other < best else 1)  # its noise is below that
-            with np.errstate(divide="ignore"):
-                log = log + np.log(-np.expm1(-rate * np.maximum(room, 0)))
+    for room, others in zip(*np.unique(ahead, return_counts=True), strict=True):  # their noise is below size + room
+        with np.errstate(divide="ignore"):
+            log = log + others * np.log(-np.expm1(-rate * np.maximum(size + room, 0)))
     return float(np.logaddexp.reduce(log))
 
 

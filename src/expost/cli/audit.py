@@ -24,6 +24,7 @@ EXAMPLES = (
 )
 #: What was asked was done, and the answer is no.
 BROKEN = 3
+_BAR = 20
 EXITS = {
     0: "every bound is below its claim, and nothing else differs",
     1: "every bound is below its claim, but that could not be printed",
@@ -36,7 +37,8 @@ def add_arguments(audit: argparse.ArgumentParser) -> None:
     """Add the options."""
     audit.add_argument("--mechanism", metavar="NAME", help="attack this only: a name, or a regular expression")
     audit.add_argument("--runs", type=int, metavar="N", help="runs or draws on each table (default: a minute for all)")
-    audit.add_argument("--full", action="store_true", help="take hours over it: 10,000,000 draws, 100,000 whole fits")
+    audit.add_argument("--full", action="store_true", help="take an hour over it: 10,000,000 draws, 100,000 searches")
+    audit.add_argument("--processes", type=int, default=1, metavar="N", help="how many share the attacks (default: 1)")
     audit.add_argument(
         "--confidence",
         type=float,
@@ -54,15 +56,21 @@ def run(options: argparse.Namespace) -> int:
     from expost.audit.run import Audited, as_text, table
 
     count = len(attacks(options.mechanism))
-    # hours may be lost by an interruption: what is over is said at once
+    # an hour may be lost by an interruption: what is over is said at once
     with Progress(passes=options.full) as progress:
-        over: list[Audited] = []
+        at_work: dict[str, float] = {}
+        over: list[str] = []
 
-        def begin(what: str) -> None:
-            progress.stage(f"attack {len(over) + 1} of {count}: {what}")
+        def tell(name: str, place: int, runs: int) -> None:
+            at_work[name] = place / max(runs, 1)
+            part = (len(over) + sum(at_work.values())) / count
+            doing = ", ".join(f"{each} {done:.0%}" for each, done in at_work.items())
+            bar = "#" * int(_BAR * part)
+            progress.stage(f"[{bar:.<{_BAR}}] {part:.0%}, {len(over)} of {count} attacks over, at work: {doing}")
 
         def end(done: Audited) -> None:
-            over.append(done)
+            over.append(done.attack.name)
+            at_work.pop(done.attack.name, None)
             if options.full:
                 progress.note(f"{', '.join(filter(None, table((done,))[0]))}, {done.seconds:.0f} s")
 
@@ -72,8 +80,8 @@ def run(options: argparse.Namespace) -> int:
             confidence=options.confidence,
             seed=options.seed,
             full=options.full,
-            begin=begin,
-            tell=begin,
+            processes=options.processes,
+            tell=tell,
             end=end,
         )
     broken = any(each.found.broken for each in done)

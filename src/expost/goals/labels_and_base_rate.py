@@ -56,7 +56,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -298,7 +298,7 @@ class CountedGoal(LabelGoal):
         """The goals that it is made of."""
         return (self,)
 
-    @property
+    @cached_property
     def lines(self) -> tuple[Added, ...]:
         """What rows add, for each of them."""
         return tuple(goal.added for goal in self.each)
@@ -621,11 +621,6 @@ class AllOf(CountedGoal):
     def at_odds(self, times: float) -> AllOf:
         """Return each of them so many times stricter."""
         return AllOf(tuple(goal.at_odds(times) for goal in self.goals))
-
-    @property
-    def lines(self) -> tuple[Added, ...]:
-        """What rows add, for each of them."""
-        return tuple(goal.added for goal in self.goals)
 
     @property
     def value(self) -> dict[str, float]:

@@ -170,7 +170,8 @@ def resolve_source(random_state: int | np.random.RandomState | WordSource | None
     if isinstance(random_state, np.random.RandomState):
         # scikit-learn hands these round; drawing from it keeps "same state, same result"
         return SeededSource([int(word) for word in random_state.randint(0, 2**31 - 1, size=4)])
-    if isinstance(random_state, WordSource):
+    # the two of this package first: to look at a protocol takes as long as a draw
+    if isinstance(random_state, SecureSource | SeededSource | WordSource):
         return random_state
     raise ValueError(
         "random_state must be None (secure noise), a non-negative integer or a numpy RandomState "

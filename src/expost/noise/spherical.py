@@ -55,18 +55,19 @@ def uniforms(count: int, source: WordSource) -> FloatArray:
     return ((words >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52
 
 
-def spherical_noise(p: int, source: WordSource) -> FloatArray:
-    """Draw one vector of density ∝ e^(−‖b‖₂) in p dimensions.
+def spherical_noise(p: int, source: WordSource, count: int = 1) -> FloatArray:
+    """Draw so many vectors of density ∝ e^(−‖b‖₂) in p dimensions, a line for each.
 
     Examples
     --------
     >>> from expost.noise.source import SeededSource
-    >>> spherical_noise(3, SeededSource(0)).shape
-    (3,)
+    >>> spherical_noise(3, SeededSource(0), 2).shape
+    (2, 3)
     """
-    direction = normals(p, source)
-    norm = _exponentials(p, source).sum()  # Gamma(p)
-    return np.asarray(direction * (norm / np.linalg.norm(direction)))
+    direction = normals(count * p, source).reshape(count, p)
+    norms = _exponentials(count * p, source).reshape(count, p).sum(axis=1)  # Gamma(p)
+    squares = direction[:, None, :] @ direction[:, :, None]
+    return np.asarray(direction * (norms / np.sqrt(squares.ravel()))[:, None])
 
 
 def normals(count: int, source: WordSource) -> FloatArray:
@@ -116,13 +117,7 @@ class SphericalPath(Path):
         source = resolve_source(random_state)
         self.secure, self.claims, self.size = source.secure, source_claims(source), exact.size
 
-        last = exact + spherical_noise(exact.size, source) * (self.sensitivity / self.levels[-1])
-        steps, spread = _draw_steps(self.levels, exact.size, source)
-        normal = normals(steps.size * exact.size, source).reshape(steps.size, exact.size)
-        added = normal * (np.sqrt(2 * spread) * (self.sensitivity / np.array(self.levels)[steps]))[:, None]
-        # the least private value first, then after each step that has jumps, each computed from the one before
-        self._values = np.cumsum(np.vstack([last, added[::-1]]), axis=0)
-        self._row = steps.size - np.searchsorted(steps, np.arange(len(self.levels)))
+        (self._values,), self._row = spherical_paths(exact, self.sensitivity, self.levels, source)
 
     def __iter__(self) -> Iterator[LevelValue]:
         """Yield the value at every level, the most private first."""
@@ -130,24 +125,47 @@ class SphericalPath(Path):
             yield LevelValue(t, epsilon, self._values[self._row[t]].copy())
 
 
-def _draw_steps(levels: tuple[float, ...], p: int, source: WordSource) -> tuple[NDArray[np.intp], FloatArray]:
-    """Return the steps t (between levels t and t + 1) that have jumps, increasing, and W of each."""
-    intensity = _intensity(p)
-    edges = intensity * (np.log(levels) - math.log(levels[0]))  # of the steps, on a scale on which jumps have rate 1
+def spherical_paths(
+    exact: FloatArray, sensitivity: float, levels: tuple[float, ...], source: WordSource, count: int = 1
+) -> tuple[FloatArray, NDArray[np.intp]]:
+    """Return the different values of so many paths (path, place, coordinate), and the place of each level among them.
+
+    Examples
+    --------
+    >>> from expost.noise.source import SeededSource
+    >>> values, place = spherical_paths(np.zeros(3), 1.0, (1.0, 2.0), SeededSource(0), 5)
+    >>> values[:, place].shape
+    (5, 2, 3)
+    """
+    last = exact + spherical_noise(exact.size, source, count) * (sensitivity / levels[-1])
+    spread = _draw_spreads(levels, exact.size, source, count)
+    steps = np.flatnonzero(spread.any(axis=0))
+    scales = (np.sqrt(2 * spread[:, steps]) * (sensitivity / np.array(levels)[steps])).ravel()
+    jumped, added = np.flatnonzero(scales), np.zeros((scales.size, exact.size))
+    added[jumped] = normals(jumped.size * exact.size, source).reshape(jumped.size, exact.size) * scales[jumped, None]
+    # the least private value first, then after each step that has jumps, each computed from the one before
+    ways = np.concatenate([last[:, None], added.reshape(count, steps.size, exact.size)[:, ::-1]], axis=1)
+    return np.cumsum(ways, axis=1), steps.size - np.searchsorted(steps, np.arange(len(levels)))
+
+
+def _draw_spreads(levels: tuple[float, ...], p: int, source: WordSource, count: int) -> FloatArray:
+    """Return W of each step (between levels t and t + 1) of so many paths: 0 where it has no jumps."""
+    intensity, logs = _intensity(p), np.log(levels)
+    edges = intensity * (logs - logs[0])  # of the steps, on a scale on which jumps have rate 1
     end = float(edges[-1])
     if end == 0:
-        return np.zeros(0, dtype=np.intp), np.zeros(0)
+        return np.zeros((count, len(levels) - 1))
     block = 16 + math.ceil(end + 6 * math.sqrt(end))  # nearly always enough
-    at = np.cumsum(_exponentials(block, source))
-    while at[-1] <= end:
-        at = np.concatenate([at, at[-1] + np.cumsum(_exponentials(block, source))])
-    at = at[at <= end]
+    at = np.cumsum(_exponentials(count * block, source).reshape(count, block), axis=1)
+    while at[:, -1].min() <= end:
+        more = np.cumsum(_exponentials(count * block, source).reshape(count, block), axis=1)
+        at = np.concatenate([at, at[:, -1:] + more], axis=1)
+    path, place = np.nonzero(at <= end)
+    at = at[path, place]
     step = np.searchsorted(edges, at) - 1
     jumps = _exponentials(at.size, source) * np.exp(-2 * (at - edges[step]) / intensity)  # at rate s = (η/ε_t)²
-    steps, which = np.unique(step, return_inverse=True)
-    spread = np.zeros(steps.size)
-    np.add.at(spread, which, jumps)
-    return steps, spread
+    steps = len(levels) - 1
+    return np.asarray(np.bincount(path * steps + step, jumps, count * steps).reshape(count, steps), dtype=np.float64)
 
 
 def _intensity(p: int) -> int:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, localcontext
+from functools import lru_cache
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -269,6 +270,11 @@ class SquaredLoss(Loss):
         return 2.0 * radius if radius <= 1.0 else 0.5 * (1.0 + radius) ** 2
 
 
+@lru_cache(maxsize=4096)
+def _steepest(radius: float) -> float:
+    return min(1.0, round_up(float(expit(radius))))
+
+
 class LogisticLoss(Loss):
     """φ(u, y) = log(1 + e^{−yu}), y = ±1 (with λ: regularised logistic regression).
 
@@ -312,7 +318,7 @@ class LogisticLoss(Loss):
 
     def lipschitz(self, radius: float) -> float:
         """Return 1/(1 + e^{−radius}) (rounded up, at most 1)."""
-        return min(1.0, round_up(float(expit(radius))))
+        return _steepest(radius)
 
     def spread(self, radius: float) -> float:
         """Return log((1 + e^R)/(1 + e^{−R})), which is R exactly."""
