@@ -20,7 +20,7 @@ LAST = FIRST * RATIO ** (LEVELS - 1)
 MOST = LAST / FURTHER  # while nothing says that it would pass
 
 
-def looked(truth: float, seed: int, budget: float = 5.0) -> tuple[bool, GradualTest]:
+def looked(truth: float, seed: int, budget: float = 10.0) -> tuple[bool, GradualTest]:
     looks = GradualTest(Account("looks", budget, False, delta=1e-6), SeededSource([43, seed]))
     return looks.pass_at(truth, MOVED, 0.0, MOST, GAMMA), looks
 

@@ -142,7 +142,7 @@ class TestR2:
         assert R2(0.8).shown(-0.02) == {"shown": pytest.approx(0.82)}  # no variance is above 1
 
 
-@pytest.mark.parametrize("goal", [LogLoss(0.2), ErrorRate(0.05)], ids=lambda goal: goal.name)
+@pytest.mark.parametrize("goal", [LogLoss(0.15), ErrorRate(0.05)], ids=lambda goal: goal.name)
 @pytest.mark.parametrize("kept", ["raise", "discard"])
 def test_in_words(goal, kept):
     release = outcome(goal, when_short=kept)
