@@ -92,17 +92,6 @@ def open_features(
     Returns
     -------
     RawRows
-
-    Examples
-    --------
-    >>> from sklearn.base import BaseEstimator
-    >>> class Nothing(BaseEstimator):
-    ...     pass
-    >>> nothing = Nothing()
-    >>> open_features(nothing, pa.table({"age": [31, 47]}), reset=True)
-    Columns(n=2, width=1)
-    >>> nothing.feature_names_in_
-    array(['age'], dtype=object)
     """
     rows = open_rows(X, on_invalid=on_invalid, width=stated_width(bounds) if reset else estimator.n_features_in_)
     for amount, what, enough in ((rows.n, "sample(s)", least), (rows.width, "feature(s)", 1)):
@@ -177,15 +166,7 @@ def score_of(
     within: tuple[float, float] = (-1.0, 1.0),
     sample_weight: ArrayLike | None = None,
 ) -> float:
-    """Return the share of rows predicted right, or R², of rows as a promise judges them: bounded, in scaled units.
-
-    Examples
-    --------
-    >>> score_of(np.array([0.3, -2.0]), np.array([1.0, 1.0]), labels=True)
-    0.5
-    >>> score_of(np.array([0.5, -2.0]), np.array([0.5, -1.0]), labels=False)  # predictions keep within the bounds
-    1.0
-    """
+    """Return the share of rows predicted right, or R², of rows as a promise judges them: bounded, in scaled units."""
     if labels:
         return float(accuracy_score(targets > 0, margins > 0, sample_weight=sample_weight))
     return float(r2_score(targets, np.clip(margins, *within), sample_weight=sample_weight))
@@ -258,14 +239,7 @@ def is_usual(value: Any, usual: Any) -> bool:
 
 
 def settled_regularization(stated: Any, preparation: Preparation) -> float:
-    """Return λ for a promise that is about one: as stated, or small enough that it does not shrink the model away.
-
-    Examples
-    --------
-    >>> recipe = Preparation(None, 20.0, target=None, intercept_weight=0, n_columns=20)
-    >>> settled_regularization("auto", recipe), settled_regularization(0.5, recipe)
-    (0.00025, 0.5)
-    """
+    """Return λ for a promise that is about one: as stated, or small enough that it does not shrink the model away."""
     if is_usual(stated, AUTO):
         return min(_USUAL, _SHRUNK / preparation.divisor**2)
     if isinstance(stated, str):

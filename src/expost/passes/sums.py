@@ -183,16 +183,7 @@ class ProductSums:
 
 
 def sums_over(source: RowSource, chunk_size: int = MAX_CHUNK, weights: tuple[float, float] = (1.0, 1.0)) -> Sums:
-    """Return the exact sums over a source, by one pass; of rows that weights of labels make shorter, if there are some.
-
-    Examples
-    --------
-    >>> from expost.table import Rows
-    >>> from expost.table.rows import MemorySource
-    >>> rows = Rows(np.array([[2**20], [2**19]], np.int32), np.array([2**20, 0], np.int32))
-    >>> sums_over(MemorySource(rows)).moment
-    array([1099511627776])
-    """
+    """Return the exact sums over a source, by one pass; of rows that weights of labels make shorter, if there are some."""
     if not all(0.0 < weight <= 1.0 for weight in weights):
         raise ValueError("weights must be positive and at most 1: they make no row longer")
     engine = LocalEngine() if source.engine is None else source.engine

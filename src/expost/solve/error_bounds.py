@@ -43,12 +43,6 @@ def gradient_rounding(loss: Loss, n: int, p: int, lam: float, norm: float, mean_
     at most γ_K·Σ_i|x_ij||w_i|, K = min(n, 8192) + ⌈n/8192⌉ + 1, and the ℓ₂ norm over j of a sum of vectors is at most
     the sum of theirs, γ_K·Σ_i‖x_i‖₂|w_i| ≤ γ_K·n·mean|w|. Division by n, the product λθ and the last addition add one
     unit each. Second-order terms are far below the final inflation by 10⁻⁶. ∎
-
-    Examples
-    --------
-    >>> from expost.solve.losses import LogisticLoss
-    >>> gradient_rounding(LogisticLoss(), 100_000, 38, 0.005, 7.5, 1.0) < 1e-12
-    True
     """
     length = summation_length(n) + loss.EVALUATION_ULPS + 4
     bound = gamma(length) * mean_slope + loss.curvature * gamma(p) * norm + gamma(3) * lam * norm
@@ -142,12 +136,6 @@ class DescentBounds:
     Without a ball, e is that of norms up to ``paper_radius`` until (i) is done, and then that of the minimiser up to
     1.5 %, if e ≤ λN/200 to begin with (:attr:`certain`); it may have fallen in between, and (iv) takes longer by the
     square of that. In a ball, norms are at most its radius, and if that is at most N nothing of the kind is needed.
-
-    Examples
-    --------
-    >>> from expost.solve.losses import LogisticLoss
-    >>> DescentBounds(LogisticLoss(), 1000, 5, 0.1).steps < 100_000
-    True
     """
 
     loss: Loss

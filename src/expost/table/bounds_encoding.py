@@ -45,13 +45,6 @@ def resolve_feature_bound(feature_bound: float | None, bounds: Bounds | None, n_
 
     ``feature_bound`` is the caller's choice, in scaled units if there are bounds and in the caller's units otherwise.
     With bounds and no choice the answer is ``n_columns``: no row within its bounds is ever clipped.
-
-    Examples
-    --------
-    >>> resolve_feature_bound(None, Bounds((0.0, 0.0), (1.0, 1.0)), 2)
-    2.0
-    >>> resolve_feature_bound(1.5, None, 2)
-    1.5
     """
     if feature_bound is None:
         if bounds is None:
@@ -195,12 +188,6 @@ class Preparation(BlockRows):
 
         Proof. Features have ‖·‖₁ ≤ F, and with bounds each is at most f in size, one unit for rounding included; so
         their ‖·‖₂² ≤ ‖·‖_∞·‖·‖₁ ≤ min(f, F)·min(F, p·f). The constant adds its square. ∎
-
-        Examples
-        --------
-        >>> recipe = Preparation(Bounds((0.0,) * 9, (1.0,) * 9), 9.0, target=None, intercept_weight=0, n_columns=9)
-        >>> round(recipe.longest, 4)  # nine columns of a ninth each
-        0.3333
         """
         most = self.feature_limit / ONE
         each = most if self.bounds is None else min(most, self.factor * (1.0 + 1e-12) + 1.0 / ONE)
@@ -220,12 +207,6 @@ class Preparation(BlockRows):
             See the class.
         chunk_size : int
             Rows worked on at a time; bounds memory and changes nothing else.
-
-        Examples
-        --------
-        >>> recipe = Preparation(None, 2.0, target=(-1.0, 1.0), intercept_weight=0, n_columns=2)
-        >>> recipe.prepare_regression([[1.0, -1.0]], [float("nan")], on_invalid="clip")
-        Rows(n=1, p=2)
         """
         if self.target is None:
             raise ValueError("this preparation has no target bounds; it prepares classification")
@@ -244,12 +225,6 @@ class Preparation(BlockRows):
 
         ``classes`` is a pair, the negative label (−1) and the positive label (+1). Public: stated, not collected from
         the rows.
-
-        Examples
-        --------
-        >>> recipe = Preparation(None, 1.0, target=None, intercept_weight=0, n_columns=1)
-        >>> recipe.prepare_classification([[0.5], [0.1]], ["yes", "no"], ("no", "yes"))
-        Rows(n=2, p=1)
         """
         if self.target is not None:
             raise ValueError("this preparation has target bounds; it prepares regression")
@@ -323,15 +298,7 @@ class Preparation(BlockRows):
         return ~np.isfinite(values)
 
     def design(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """Return rows to predict for, bounded and rounded as those of a fit are; NaN is the middle of the bounds.
-
-        Examples
-        --------
-        >>> recipe = Preparation(Bounds((0.0,), (10.0,)), 1.0, target=None, intercept_weight=0.25, n_columns=1)
-        >>> recipe.design(np.array([[10.0], [50.0]]))
-        array([[0.75, 0.25],
-               [0.75, 0.25]])
-        """
+        """Return rows to predict for, bounded and rounded as those of a fit are; NaN is the middle of the bounds."""
         x = np.full((len(values), self.n_parameters), self.constant, dtype=np.int32)
         self._features(values, x[:, : self.n_columns])
         return x / ONE
@@ -341,12 +308,6 @@ class Preparation(BlockRows):
 
         ``X @ coef + intercept`` is the prediction in the caller's units (the decision value for classification) for
         every row within its bounds.
-
-        Examples
-        --------
-        >>> recipe = Preparation(Bounds((0.0,), (2.0,)), 1.0, target=None, intercept_weight=0.5, n_columns=1)
-        >>> recipe.to_caller_units([1.0, 1.0])
-        (array([0.5]), 0.0)
         """
         parameters = np.asarray(theta, dtype=np.float64)
         if parameters.shape != (self.n_parameters,):
@@ -386,14 +347,7 @@ class Preparation(BlockRows):
 
     @classmethod
     def described(cls, plain: Mapping[str, Any]) -> Preparation:
-        """Return the recipe that :meth:`describe` says.
-
-        Examples
-        --------
-        >>> recipe = Preparation(Bounds((0.0,), (2.0,)), 1.0, target=(0, 4), intercept_weight=0.5, n_columns=1)
-        >>> Preparation.described(recipe.describe()) == recipe
-        True
-        """
+        """Return the recipe that :meth:`describe` says."""
         bounds, target = plain["bounds"], plain["target"]
         return cls(
             None if bounds is None else Bounds(tuple(bounds["lower"]), tuple(bounds["upper"])),

@@ -218,14 +218,6 @@ class Encoding(BlockRows):
             by what it adds at each of its knots.
         intercept : float
             What is predicted, or decided by, is the intercept and all coefficients times their columns.
-
-        Examples
-        --------
-        >>> from expost.table import Numeric
-        >>> encoding = Encoding(Schema("y", {"x": Numeric((0, 10))}, target_bounds=(0, 4)))
-        >>> theta = [0.0, encoding.scale]  # y/4 = x/10
-        >>> encoding.to_caller_units(theta)
-        ({'x': 0.4}, 0.0)
         """
         parameters = np.asarray(theta, dtype=np.float64)
         if parameters.shape != (len(self.names),):

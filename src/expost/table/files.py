@@ -270,15 +270,6 @@ def found_files(path: str | os.PathLike[str]) -> list[Path]:
     there is none, if a name does not tell the type, if a folder holds files of two types, or if a link leads nowhere. A
     file that is found under two names is one, too: its rows would count twice, and ε is stated for rows that count
     once.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     for name in ("b.csv", "a.csv", "notes.txt"):
-    ...         Path(folder, name).touch()
-    ...     [file.name for file in found_files(folder)]
-    ['a.csv', 'b.csv']
     """
     path = Path(path)
     if path.is_dir():
@@ -349,11 +340,6 @@ def open_named(frame: Any, names: Sequence[str]) -> NamedColumns:
 
     The table is a frame of pandas, Polars or PyArrow, whatever else hands out batches of Arrow, a mapping of names to
     columns, NamedColumns, or the path of a file (:func:`read_columns`).
-
-    Examples
-    --------
-    >>> open_named({"age": [31, "47"], " city": ["Bern", None], "when": [1, 2]}, ["city", "age"])
-    NamedColumns(n=2, names=['city', 'age'])
     """
     if isinstance(frame, NamedColumns):
         places_of(list(frame.columns), names)
@@ -398,16 +384,6 @@ def read_columns(
         Which columns.
     separator, decimal, encoding
         How a CSV file is written, as in :class:`~expost.table.csv_lines.CsvFile`.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = pathlib.Path(folder, "people.csv")
-    ...     _ = file.write_text("age; weight\\n31; 70,5\\n47; 1.000,5\\n")
-    ...     columns = read_columns(file, ["weight"], decimal=",")
-    >>> columns["weight"].floats(slice(None))
-    array([70.5,  nan])
     """
     file = Path(path)
     _require_file(file)
@@ -479,13 +455,7 @@ def is_on_disk(table: Any) -> bool:
 
 
 def table_claims(table: Any) -> tuple[str, ...]:
-    """Return what is taken as given of a table that a function hands out anew for every pass, or that a query gives.
-
-    Examples
-    --------
-    >>> table_claims(lambda: pa.table({"age": [31]})), table_claims("people.csv")
-    (('the function that hands out the table returns the same rows in the same order whenever it is called',), ())
-    """
+    """Return what is taken as given of a table that a function hands out anew for every pass, or that a query gives."""
     if isinstance(table, Disk):
         return tuple(dict.fromkeys(claim for file in table.files for claim in file.claims))
     return (SAME_ROWS,) if is_stream(table) and is_called(table) else ()
@@ -505,17 +475,6 @@ def open_disk(table: Any, *, query: str | None = None, sheet: str | None = None,
     **options
         How CSV files are written: ``separator``, ``decimal``, ``encoding`` and ``strip``, as in
         :class:`~expost.table.csv_lines.CsvFile`.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     for month in ("01", "02"):
-    ...         _ = Path(folder, f"{month}.csv").write_text("age,city\\n31,Bern\\n")
-    ...     disk = open_disk(Path(folder, "*.csv"))
-    ...     [columns for piece in disk.pieces() for columns in disk.read(piece, ["age"], frozenset(), 100)]
-    [NamedColumns(n=1, names=['age']), NamedColumns(n=1, names=['age'])]
     """
     if isinstance(table, Disk):
         return table

@@ -580,17 +580,7 @@ _WRITE = 'write { bounds = [lowest, highest] }, { categories = ["one value", "an
 
 
 def kind_from_dict(stated: Any) -> Kind:
-    """Make a kind of column from what a file says about it.
-
-    Examples
-    --------
-    >>> kind_from_dict({"bounds": [17, 90]})
-    Numeric(bounds=(17.0, 90.0))
-    >>> kind_from_dict({"bound": [17, 90]})
-    Traceback (most recent call last):
-    ...
-    ValueError: unknown option 'bound'; did you mean 'bounds'?
-    """
+    """Make a kind of column from what a file says about it."""
     if isinstance(stated, Kind):
         return stated
     if not isinstance(stated, Mapping):

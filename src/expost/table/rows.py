@@ -341,14 +341,7 @@ class Batch(PrivateRows):
         return Batch(np.repeat(self.x, often, axis=0), np.repeat(self.y, often), cells=self.cells)
 
     def pieces(self, most: int) -> Iterator[Batch]:
-        """Yield the rows themselves, each as often as it counts, at most so many at a time; without counts of cells.
-
-        Examples
-        --------
-        >>> batch = Batch(np.array([[7], [8]], np.int32), np.zeros(2, np.int32), np.array([1.0, 4.0]))
-        >>> [piece.x.ravel().tolist() for piece in batch.pieces(3)]
-        [[7, 8, 8], [8, 8]]
-        """
+        """Yield the rows themselves, each as often as it counts, at most so many at a time; without counts of cells."""
         often = np.ones(len(self), np.int64) if self.counts is None else self.counts.astype(np.int64) << self.shift
         ends = np.cumsum(often)
         for start in range(0, self.rows, most):
@@ -410,13 +403,6 @@ class MemorySource(PrivateRows, RowSource):
     sparse
         Whether whoever works on them can do with sparse rows, where that is faster: where at most one entry in 16 is
         not zero, as where most columns are indicators.
-
-    Examples
-    --------
-    >>> x = np.full((3, 1), 7, dtype=np.int32)
-    >>> source = MemorySource(Rows(x, np.ones(3, dtype=np.int32)))
-    >>> [len(batch) for part in source.parts() for batch in source.read(part)]
-    [3]
     """
 
     effort = 1.0
@@ -480,14 +466,7 @@ def thinned(batch: Batch) -> Batch:
 
 
 def room_for(n: int, p: int, *, columns: bool, dtype: npt.DTypeLike = np.int32) -> npt.NDArray[Any]:
-    """Return an array for n rows of p columns, held column by column or row by row.
-
-    Examples
-    --------
-    >>> made = room_for(5, 2, columns=True)
-    >>> made.shape, by_column(made), by_column(made[:3]), by_column(room_for(5, 2, columns=False))
-    ((5, 2), True, True, False)
-    """
+    """Return an array for n rows of p columns, held column by column or row by row."""
     return np.empty((p, n), dtype).T if columns else np.empty((n, p), dtype)
 
 

@@ -169,14 +169,7 @@ def _stretch(geometry: Geometry, most: int) -> int:
 
 
 def typical_length(geometry: Geometry, stretch: int = 1, *, centred: bool) -> float:
-    """Return how long rows are guessed to be in their frame, before it is centred or after; public.
-
-    Examples
-    --------
-    >>> from expost.table.shape import l2_ball
-    >>> round(typical_length(l2_ball(9), centred=False), 3)
-    0.707
-    """
+    """Return how long rows are guessed to be in their frame, before it is centred or after; public."""
     if geometry.constant is None:
         return math.sqrt(_BALL) * geometry.radius
     numbers, constant, others = _parts(geometry)

@@ -452,13 +452,6 @@ class Covariance(Mechanism):
         Proof. The noisy quadratic is off by at most (½R²‖B‖_F + R‖b‖)/n in the ball, B and b the noise on XᵀX and Xᵀy;
         twice that bounds the excess risk of its minimum. Entries are Laplace of scale 4/ε (off the diagonal less), so
         E‖B‖_F ≤ 4√2·p/ε and E‖b‖ ≤ 4√2·√p/ε. ∎
-
-        Examples
-        --------
-        >>> from expost.solve import Problem, SquaredLoss
-        >>> paper = Problem.of(SquaredLoss(), n=100_000, p=77, regularization=0.005, paper_constants=True)
-        >>> round(Covariance().theory_epsilon(paper, 0.05), 2)
-        17.7
         """
         p, radius = problem.p, problem.radius
         return 4 * math.sqrt(2) * (2 * math.sqrt(p) * radius + p * radius**2) / (problem.n * excess_risk)

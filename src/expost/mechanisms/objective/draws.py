@@ -101,12 +101,6 @@ def block_noise(blocks: Sequence[tuple[int, str]], weights: Sequence[float], sou
         w_j, how fast the density falls in block j.
     source
         Where random words come from.
-
-    Examples
-    --------
-    >>> from expost.noise.source import SeededSource
-    >>> block_noise([(2, "box"), (3, "l1")], [1.0, 10.0], SeededSource(0)).shape
-    (5,)
     """
     counts = [size + 1 if norm == "box" else size for size, norm in blocks]
     drawn = _exponentials(counts, _STEP, source)
@@ -115,14 +109,7 @@ def block_noise(blocks: Sequence[tuple[int, str]], weights: Sequence[float], sou
 
 
 def normal_noise(blocks: Sequence[tuple[int, float]], source: WordSource) -> FloatArray:
-    """Draw normal noise, (number of columns, σ) for each block; behind it what was drawn beside it.
-
-    Examples
-    --------
-    >>> from expost.noise.source import SeededSource
-    >>> normal_noise([(4, 1.0), (3, 10.0)], SeededSource(0)).shape
-    (8,)
-    """
+    """Draw normal noise, (number of columns, σ) for each block; behind it what was drawn beside it."""
     drawn = _exponentials([(size + 1) // 2 for size, _ in blocks], _FINE, source)
     each = zip(blocks, drawn, strict=True)
     parts = [(_normals(energies, source) * sigma, size) for (size, sigma), energies in each]
@@ -130,37 +117,19 @@ def normal_noise(blocks: Sequence[tuple[int, float]], source: WordSource) -> Flo
 
 
 def block_remainder(blocks: Sequence[tuple[int, str]], weights: Sequence[float]) -> float:
-    """Return ρ for noise in blocks.
-
-    Examples
-    --------
-    >>> block_remainder([(2, "box"), (3, "l1")], [1.0, 10.0]) < 3e-14
-    True
-    """
+    """Return ρ for noise in blocks."""
     steps = {"box": lambda d: (d + 3) * math.sqrt(d), "l1": math.sqrt, "l2": float}
     parts = [(steps[norm](size) / weight) ** 2 for (size, norm), weight in zip(blocks, weights, strict=True)]
     return _STEP * math.sqrt(math.fsum(parts)) * _UP
 
 
 def normal_remainder(blocks: Sequence[tuple[int, float]]) -> float:
-    """Return ρ for normal noise.
-
-    Examples
-    --------
-    >>> normal_remainder([(4, 1.0), (3, 10.0)]) < 1e-14
-    True
-    """
+    """Return ρ for normal noise."""
     return math.sqrt(2.0 * _FINE * math.fsum((size + 1) // 2 * sigma**2 for size, sigma in blocks)) * _UP
 
 
 def rounding(columns: int) -> float:
-    """Return η; division by a number of rows is included.
-
-    Examples
-    --------
-    >>> rounding(100) < 1e-14
-    True
-    """
+    """Return η; division by a number of rows is included."""
     return 80.0 * UNIT + math.sqrt(columns) * 2.0**-56
 
 
@@ -277,13 +246,7 @@ _ENTRY: dict[str, Callable[[int], float]] = {
 
 
 def block_spread(blocks: Sequence[tuple[int, str]], weights: Sequence[float]) -> float:
-    """Return a bound on the standard deviation of a function of the noise, for slopes of at most 1.
-
-    Examples
-    --------
-    >>> block_spread([(9, "l1"), (4, "l1")], [0.5, 1.0])
-    4.0
-    """
+    """Return a bound on the standard deviation of a function of the noise, for slopes of at most 1."""
     found = [
         (norm == "box", _POINCARE[norm](size) / weight**2) for (size, norm), weight in zip(blocks, weights, strict=True)
     ]
@@ -300,13 +263,7 @@ _POINCARE: dict[str, Callable[[int], float]] = {
 
 
 def block_norm(blocks: Sequence[tuple[int, str]], weights: Sequence[float], failure_probability: float) -> float:
-    """Return what ‖b‖₂ exceeds with at most that probability.
-
-    Examples
-    --------
-    >>> round(block_norm([(27, "l2")], [1.0], 0.05) / 27, 2)
-    1.67
-    """
+    """Return what ‖b‖₂ exceeds with at most that probability."""
     mean, variance = 0.0, 0.0
     for (size, norm), weight in zip(blocks, weights, strict=True):
         square, fourth = _moments(size, norm)
