@@ -19,7 +19,7 @@ from expost.goals.measure import Measure
 from expost.mechanisms import Mechanism, mechanism_of
 from expost.noise import SeededSource
 from expost.noise.laplace import NoisePath
-from expost.passes.sums import Sums, sums_of
+from expost.passes.sums import Sums, sums_over
 from expost.release.release import Release
 from expost.search import METHODS, Request
 from expost.solve.losses import HuberLoss, LogisticLoss, Loss, SmoothedHingeLoss, SquaredLoss, WeightedLoss
@@ -96,7 +96,7 @@ def classification_rows(n: int = N, p: int = 4) -> Rows:
 
 @cache
 def regression_sums(n: int = N, p: int = 4) -> Sums:
-    return sums_of(regression_rows(n, p))
+    return sums_over(regression_rows(n, p))
 
 
 def ridge_rows(n: int, p: int, seed: int, scale: float = 1.0) -> Rows:

@@ -332,7 +332,7 @@ class ApproximateCap(PrivacyLoss):
         return CurveLoss(self._known(release.epsilon_beside(booked), release.delta), self.delta)
 
     def _known(self, epsilon: float, delta: float) -> Curve:
-        """Return what holds of a search of which only ε is known: at every order, and at a δ what the lemma asks for."""
+        """Return what holds of a search of which ε alone is known: that at every order, or at a δ the lemma's."""
         if not delta or not math.isfinite(epsilon):
             return Curve.ex_post(epsilon)
         # ρ, which the tail mean is above

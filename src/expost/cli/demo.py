@@ -23,7 +23,7 @@ ERROR_RATE = 0.25
 
 
 def run_demo(n: int = 20_000, *, random_state: int | None = None) -> tuple[str, str]:
-    """Fit a generated survey; returns the status and what to print: the release, and what a curator alone could know."""
+    """Fit a generated survey; returns the status and what to print: the release, and what only a curator could know."""
     import pyarrow as pa
 
     from expost.datasets.survey import SURVEY_SCHEMA, make_survey

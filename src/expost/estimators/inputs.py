@@ -166,7 +166,15 @@ def score_of(
     within: tuple[float, float] = (-1.0, 1.0),
     sample_weight: ArrayLike | None = None,
 ) -> float:
-    """Return the share of rows predicted right, or R², of rows as a promise judges them: bounded, in scaled units."""
+    """Return the share of rows predicted right, or R², of rows as a promise judges them: bounded, in scaled units.
+
+    Examples
+    --------
+    >>> score_of(np.array([0.3, -2.0]), np.array([1.0, 1.0]), labels=True)
+    0.5
+    >>> score_of(np.array([0.5, -2.0]), np.array([0.5, -1.0]), labels=False)  # predictions keep within the bounds
+    1.0
+    """
     if labels:
         return float(accuracy_score(targets > 0, margins > 0, sample_weight=sample_weight))
     return float(r2_score(targets, np.clip(margins, *within), sample_weight=sample_weight))

@@ -383,7 +383,13 @@ class OneTest:
 
 
 def best_share(test_cost: float, other_cost: float) -> float:
-    """Return f that makes test_cost/f + other_cost/(1 − f) smallest: √T/(√T + √G)."""
+    """Return f that makes test_cost/f + other_cost/(1 − f) smallest: √T/(√T + √G).
+
+    Examples
+    --------
+    >>> best_share(1.0, 4.0)
+    0.3333333333333333
+    """
     return math.sqrt(test_cost) / (math.sqrt(test_cost) + math.sqrt(other_cost))
 
 

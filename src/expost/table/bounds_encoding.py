@@ -194,9 +194,7 @@ class Preparation(BlockRows):
         square = each * min(most, self.n_columns * each) + (self.constant / ONE) ** 2
         return min(1.0, math.sqrt(square) * (1.0 + 1e-12))
 
-    def prepare_regression(
-        self, X: Any, y: Any, *, on_invalid: OnInvalid = "error", chunk_size: int = _CHUNK_ROWS
-    ) -> Rows:
+    def prepare_regression(self, X: Any, y: Any, *, on_invalid: OnInvalid = "error") -> Rows:
         """Bound, scale and clip features and targets.
 
         Parameters
@@ -205,12 +203,10 @@ class Preparation(BlockRows):
         y : array-like of shape (n,)
         on_invalid : {"error", "clip"}, default="error"
             See the class.
-        chunk_size : int
-            Rows worked on at a time; bounds memory and changes nothing else.
         """
         if self.target is None:
             raise ValueError("this preparation has no target bounds; it prepares classification")
-        return self._prepare(X, _single(y, on_invalid, "y"), None, on_invalid, chunk_size)
+        return self._prepare(X, _single(y, on_invalid, "y"), None, on_invalid)
 
     def prepare_classification(
         self,
@@ -219,7 +215,6 @@ class Preparation(BlockRows):
         classes: Sequence[Any] | npt.NDArray[Any],
         *,
         on_invalid: OnInvalid = "error",
-        chunk_size: int = _CHUNK_ROWS,
     ) -> Rows:
         """Bound, scale and clip features as above, and turn labels into −1 and +1.
 
@@ -228,14 +223,13 @@ class Preparation(BlockRows):
         """
         if self.target is not None:
             raise ValueError("this preparation has target bounds; it prepares regression")
-        return self._prepare(X, _single(labels, on_invalid, "labels"), resolve_classes(classes), on_invalid, chunk_size)
+        return self._prepare(X, _single(labels, on_invalid, "labels"), resolve_classes(classes), on_invalid)
 
     def prepared(
         self,
         raw: RawRows,
         cells: Column,
         classes: tuple[Any, Any] | None,
-        chunk_size: int = _CHUNK_ROWS,
         *,
         by_column: bool = False,
     ) -> tuple[Units, Units, npt.NDArray[np.int64]]:
@@ -245,8 +239,8 @@ class Preparation(BlockRows):
         y = np.empty(n, dtype=np.int32)
         x[:, self.n_columns :] = self.constant
         counts = np.zeros(2 + 2 * columns, dtype=np.int64)
-        for start in range(0, n, chunk_size):
-            part = slice(start, start + chunk_size)
+        for start in range(0, n, _CHUNK_ROWS):
+            part = slice(start, start + _CHUNK_ROWS)
             values = raw.floats(part)
             bad_cell, bad_y = ~np.isfinite(values), self._targets(cells, classes, part, y)
             self._features(values, x[part, : self.n_columns])
@@ -358,13 +352,9 @@ class Preparation(BlockRows):
             shape=plain.get("shape"),
         )
 
-    def _prepare(
-        self, X: Any, cells: Column, classes: tuple[Any, Any] | None, on_invalid: OnInvalid, chunk_size: int
-    ) -> Rows:
+    def _prepare(self, X: Any, cells: Column, classes: tuple[Any, Any] | None, on_invalid: OnInvalid) -> Rows:
         if on_invalid not in ("error", "clip"):
             raise ValueError('on_invalid must be "error" or "clip"')
-        if chunk_size < 1:
-            raise ValueError("chunk_size must be at least 1")
         raw = open_rows(X, on_invalid=on_invalid, width=self.n_columns)
         if raw.width != self.n_columns:
             raise ValueError(f"X has {raw.width} columns; this preparation is for {self.n_columns}")
@@ -372,7 +362,7 @@ class Preparation(BlockRows):
             raise ValueError(f"X has {raw.n} rows, but there are {len(cells)} targets")
         if raw.n == 0:
             raise ValueError("there are no rows; pass at least one")
-        x, y, counts = self.prepared(raw, cells, classes, chunk_size)
+        x, y, counts = self.prepared(raw, cells, classes)
         if on_invalid == "error":
             self.require_usable(counts, raw.n, raw.names)
         return Rows(given_up(x), given_up(y), **self.declares)

@@ -92,45 +92,11 @@ def clip_l1(x: npt.NDArray[np.int64], bound: int = ONE) -> npt.NDArray[np.int64]
     x = np.asarray(x)
     _check_units(x, bound)
     norm = np.abs(x).sum(axis=1)
-    # Floors of non-negative parts: Σⱼ ⌊|xⱼ|·bound/norm⌋ ≤ bound.
-    return _shrunk(x, norm > bound, bound, norm)
-
-
-def clip_l2(x: npt.NDArray[np.int64], bound: int = ONE) -> npt.NDArray[np.int64]:
-    """Shrink rows whose ℓ₂ norm exceeds a bound; otherwise as :func:`clip_l1`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> clip_l2(np.array([[3, 4], [30, -40]]), bound=10)
-    array([[ 3,  4],
-           [ 6, -8]])
-    """
-    _check_units(x, bound)
-    largest = np.abs(x).max(axis=1, initial=0)
-    huge = largest > ONE
-    # Longer than any bound by one entry alone. Brought down to it first, so that squares fit in 64 bits.
-    clipped = _shrunk(x, huge, ONE, largest)
-    square = (clipped * clipped).sum(axis=1)  # at most p · 2⁴⁰
-    # Σⱼ ⌊|xⱼ|·bound/⌈norm⌉⌋² ≤ bound² · Σⱼ xⱼ² / ⌈norm⌉² ≤ bound².
-    return _shrunk(clipped, (square > bound * bound) | huge, bound, _ceil_root(square))
-
-
-def _shrunk(
-    x: npt.NDArray[np.int64], over: npt.NDArray[np.bool_], bound: int, norm: npt.NDArray[np.int64]
-) -> npt.NDArray[np.int64]:
-    """Return rows, some of them times bound / norm, truncated toward zero; products stay below 2⁴² · 2²⁰ = 2⁶²."""
-    clipped, wide = x.copy(), x[over]
+    clipped, over = x.copy(), norm > bound
+    wide = x[over]
+    # Floors of non-negative parts: Σⱼ ⌊|xⱼ|·bound/norm⌋ ≤ bound; products stay below 2⁴² · 2²⁰ = 2⁶².
     clipped[over] = np.sign(wide) * (np.abs(wide) * bound // norm[over, np.newaxis])
     return clipped
-
-
-def _ceil_root(square: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return ⌈√s⌉ of integers from 0 on, exactly: the float root is off by one at most, which integers settle."""
-    root = np.sqrt(square.astype(np.float64)).astype(np.int64)
-    root -= root * root > square
-    root += (root + 1) * (root + 1) <= square
-    return root + (root * root < square)
 
 
 def _check_units(x: npt.NDArray[np.int64], bound: int) -> None:
@@ -144,21 +110,6 @@ def _check_units(x: npt.NDArray[np.int64], bound: int) -> None:
         )
     if x.size and (x.max() > _MAX_UNITS or x.min() < -_MAX_UNITS):
         raise ValueError("x has entries beyond 2**42 units; make it with to_fixed_point")
-
-
-def clip_unit(y: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
-    """Clip numbers to [−1, 1] and truncate them toward zero to multiples of 2⁻²⁰; NaN is an error.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> clip_unit(np.array([0.25, -3.0]))
-    array([  262144, -1048576])
-    """
-    y = np.asarray(y, dtype=np.float64)
-    if np.isnan(y).any():
-        raise ValueError("y must not contain NaN; replace it before converting to fixed point")
-    return np.ldexp(np.clip(y, -1.0, 1.0), FRACTION_BITS).astype(np.int64)
 
 
 Norm = Literal["l1", "l2"]
@@ -234,12 +185,12 @@ class Rows(PrivateRows):
             undeclared |= self.constant is not None and bool((part[:, self.constant[0]] != self.constant[1]).any())
         if wide:
             name = {"l1": "ℓ₁", "l2": "ℓ₂"}[self.norm]
-            raise ValueError(f"{wide} row(s) have an {name} norm above 1; clip them with clip_{self.norm} first")
+            raise ValueError(f"{wide} row(s) have an {name} norm above 1; shorten them, or let a recipe make rows")
         if undeclared:
             raise ValueError("rows are not what they are declared to be, in shape, length or constant")
         beyond = int(np.count_nonzero((self.y > ONE) | (self.y < -ONE)))
         if beyond:
-            raise ValueError(f"{beyond} target(s) lie outside [-1, 1]; clip them with clip_unit first")
+            raise ValueError(f"{beyond} target(s) lie outside [-1, 1]; move them into it, or let a recipe make rows")
 
     def _within(self) -> Iterator[tuple[slice, str, float]]:
         """Yield columns, a norm and what it is at most, beyond the norm of whole rows."""

@@ -255,7 +255,7 @@ class Schema:
         )
 
     def fingerprint(self) -> str:
-        """Return the SHA-256 of the schema, in hexadecimal digits; the order of columns counts, as it does in a model."""
+        """Return the SHA-256 of the schema, in hexadecimal digits; the order of columns counts, as in a model."""
         return hashlib.sha256(self._canonical().encode()).hexdigest()
 
     def _canonical(self) -> str:

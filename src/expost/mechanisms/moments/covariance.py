@@ -68,7 +68,7 @@ from expost.mechanisms.moments.statistics import (
 )
 from expost.noise import KeptLevels, NoisePath, WordSource, discrete_laplace
 from expost.numeric import AnyArray, FloatArray
-from expost.passes.sums import SUM_UNIT, Sums, sums_of
+from expost.passes.sums import SUM_UNIT, Sums, sums_over
 from expost.release.release import Release
 from expost.search.noisy_test import OneTest, best_share, noisy_values
 from expost.shown import up
@@ -488,7 +488,7 @@ class Covariance(Mechanism):
     def on(self, rows: Rows | RowSource | Sums, problem: Problem) -> CovarianceGenerator:
         """Return the generator for private rows, or for their exact sums."""
         self.require_rows(rows, problem)
-        return CovarianceGenerator(self, rows if isinstance(rows, Sums) else sums_of(rows), problem)
+        return CovarianceGenerator(self, rows if isinstance(rows, Sums) else sums_over(rows), problem)
 
 
 class CovarianceGenerator:

@@ -108,7 +108,7 @@ from expost.numeric import FloatArray, Private, round_up, to_grid
 from expost.passes.sums import SUM_UNIT, Sums, sums_over
 from expost.search.levels import Schedule, StagedMechanism, StagedPlan, block_sums, noise_of_level
 from expost.solve import Loss, Passes, Problem, RidgeErrors, RidgeRisk
-from expost.table.rows import MemorySource, Rows, RowSource
+from expost.table.rows import Rows, RowSource
 from expost.table.shape import Geometry
 
 if TYPE_CHECKING:
@@ -276,8 +276,7 @@ class MomentGenerator(Private):
 
     def __init__(self, mechanism: GaussianMoments, rows: Rows | RowSource | Sums, problem: Problem) -> None:
         self.mechanism, self.problem = mechanism, problem
-        source = MemorySource(rows) if isinstance(rows, Rows) else rows
-        self.sums = source if isinstance(source, Sums) else sums_over(source, weights=problem.loss.class_weights)
+        self.sums = rows if isinstance(rows, Sums) else sums_over(rows, problem.loss.class_weights)
         self.rows = rows
         self._packed = packed(self.sums)
 
