@@ -198,9 +198,15 @@ def watch_paths(monkeypatch: Any, *modules: Any) -> list[list[float]]:
 
 def readable_cells(encoding: Any, frame: Any) -> dict[str, int]:
     """Count rows whose cell is readable, by column, and rows of each class."""
-    tallies, target = encoding.tallies(frame)
+    _, tallies, target = encoding.encode_and_count(frame, "clip")
     counts = {tally.name: tally.readable for tally in tallies}
     if target.classes is None:
         return {**counts, target.name: target.readable}
     named = zip(encoding.schema.classes, target.classes, strict=True)
     return {**counts, **{f"{target.name}={label}": count for label, count in named}}
+
+
+def cut(file: Any, part_bytes: int) -> Any:
+    """Return a file of lines that is read in parts of about so many bytes."""
+    file.part_bytes = part_bytes
+    return file

@@ -61,7 +61,7 @@ from expost.table.formats import (
     database_in,
     ends,
 )
-from expost.table.json_lines import json_lines
+from expost.table.json_lines import JsonLines
 from expost.table.kinds import PLAIN_NUMBERS, TEXT_COLUMNS
 from expost.table.parquet import ParquetTable, is_parquet, parquet_whole
 
@@ -498,7 +498,7 @@ def _file(file: Path, sheet: str | None = None, **options: Any) -> Any:
     if ends(file, ARROW):
         return ArrowFile(file)
     if ends(file, JSON):
-        return json_lines(file)
+        return JsonLines(file)
     if ends(file, EXCEL):
         return workbook(file, sheet)
     if ends(file, TABS):
