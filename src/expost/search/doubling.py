@@ -26,7 +26,7 @@ from typing import Any, ClassVar, Literal
 from expost import validation
 from expost.account import Ledger, add_losses
 from expost.account.account import Account, Spending, current, released, unspent
-from expost.exceptions import TargetUnreachable
+from expost.exceptions import TargetUnreachable, too_dear
 from expost.goals.goal import ABOUT_RISK
 from expost.goals.measure import Measure, charged_grid, check_sensitivity
 from expost.mechanisms.mechanism import Generator
@@ -297,12 +297,8 @@ class Doubling(Method):
         if budget is not None:
             least = settle(last=first).epsilon_after(1)
             if least > budget:  # the first level and the test both shrink as 1/n
-                raise TargetUnreachable(
-                    f"one round of doubling would cost epsilon = {up(least)} at n = {problem.n}, more than "
-                    f"max_epsilon = {down(budget)}, whatever the data. Pass a larger excess_risk or max_epsilon, a "
-                    f"smaller radius, or about {math.ceil(problem.n * least / budget * 1.1):,} rows. Nothing was "
-                    f"spent."
-                )
+                remedy = "a larger excess_risk or max_epsilon, a smaller radius"
+                raise too_dear("one round of doubling", least, problem.n, budget, remedy)
         return MechanismDoubling(request, settle(last=last, max_epsilon=budget))
 
 

@@ -476,8 +476,6 @@ class Covariance(Mechanism):
 
     def refinable(self, request: Request, excess_risk: float, later: tuple[float, ...]) -> RefinableCovariance:
         """Settle the certified search for ridge regression, without few statistics, on a path that is kept."""
-        if not self.can_certify(request.problem):
-            super().refinable(request, excess_risk, later)
         gamma = request.failure_probability
         null = NullQuestion.of(request.problem, excess_risk, _NULL * gamma, request.errors)
         null.require_affordable(request.budget)

@@ -314,11 +314,7 @@ class GaussianMoments(StagedMechanism):
     instead = "with a delta, second moments are released until a proof or a test passes; pass method='auto'"
     exact = ("rows in fixed point", "XᵀX and Xᵀy", "generation noise", "test noise and comparisons")
     charged = ()
-
-    @property
-    def risks(self) -> bool:
-        """Whether generators know true risks: by the sums."""
-        return True
+    risks = True  # by the sums
 
     def require_declared(self, rows: Rows | RowSource | Sums) -> None:
         """Take rows of the shape for goals that are tested; gradients are bounded for rows of the ℓ₁ ball alone."""
