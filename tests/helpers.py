@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from expost.search import METHODS, Request
 from expost.solve.losses import HuberLoss, LogisticLoss, Loss, SmoothedHingeLoss, SquaredLoss, WeightedLoss
 from expost.solve.problem import Problem
 from expost.table.bounds_encoding import Preparation
+from expost.table.files import open_disk
 from expost.table.rows import ONE, Rows
 
 # Every statistical test may fail with at most this probability although nothing is wrong.
@@ -210,3 +211,8 @@ def cut(file: Any, part_bytes: int) -> Any:
     """Return a file of lines that is read in parts of about so many bytes."""
     file.part_bytes = part_bytes
     return file
+
+
+def read_columns(path: Any, names: Sequence[str], **options: Any) -> Any:
+    """Return columns of a file, whole; options are those of CSV files."""
+    return open_disk(path, **options).files[0].whole(names)

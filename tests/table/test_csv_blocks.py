@@ -15,8 +15,7 @@ from expost.exceptions import UnreadableFile
 from expost.table import csv_lines as csv_blocks, csv_lines as lines
 from expost.table.cells import Lookup
 from expost.table.csv_lines import CsvFile, Held
-from expost.table.files import read_columns
-from tests.helpers import cut
+from tests.helpers import cut, read_columns
 
 MARKS = Lookup([["", "?", -9]])
 PLACES = Lookup([["Bern"], ["Oslo"], ["", "?"]])

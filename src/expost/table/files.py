@@ -23,7 +23,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -63,7 +63,7 @@ from expost.table.formats import (
 )
 from expost.table.json_lines import JsonLines
 from expost.table.kinds import PLAIN_NUMBERS, TEXT_COLUMNS
-from expost.table.parquet import ParquetTable, is_parquet, parquet_whole
+from expost.table.parquet import ParquetTable, parquet_whole
 
 _TRUTH = {"true": 1.0, "false": 0.0}
 _NUMERIC = ("integer", "floating", "boolean", "decimal", "null")  # the last is a column without a single value: all NaN
@@ -142,7 +142,7 @@ def read_table(
         available = data.names if isinstance(data, CsvFile) else list(data.column_names)
     except UnicodeDecodeError:
         raise ValueError(f"the names of the columns of {file} are not in UTF-8; save it as UTF-8") from None
-    names = chosen_columns(available if is_parquet(file) else FirstLine(available), target, columns, file)
+    names = chosen_columns(available if ends(file, PARQUET) else FirstLine(available), target, columns, file)
     if isinstance(data, CsvFile):
         X, y = _from_lines(data, names, target, target_as)
     else:
@@ -151,7 +151,7 @@ def read_table(
 
 
 def _opened(path: Path, *, by_line: bool, text: list[str]) -> Any:
-    if is_parquet(path):
+    if ends(path, PARQUET):
         return parquet_whole(path)
     try:
         if by_line:
@@ -339,13 +339,15 @@ def open_named(frame: Any, names: Sequence[str]) -> NamedColumns:
     """Take columns out of a table by their names; spaces around names in the table do not count.
 
     The table is a frame of pandas, Polars or PyArrow, whatever else hands out batches of Arrow, a mapping of names to
-    columns, NamedColumns, or the path of a file (:func:`read_columns`).
+    columns, NamedColumns, or the path of a file, of which no row changes how another is read.
     """
     if isinstance(frame, NamedColumns):
         places_of(list(frame.columns), names)
         return frame
     if isinstance(frame, str | os.PathLike):
-        return read_columns(frame, names)
+        _require_file(Path(frame))
+        found: NamedColumns = _file(Path(frame)).whole(names)
+        return found
     if names_of_frame(frame) is not None:
         return named_columns(frame, names)
     if is_stream(frame):
@@ -366,33 +368,7 @@ def open_named(frame: Any, names: Sequence[str]) -> NamedColumns:
     return NamedColumns(columns, lengths.pop() if lengths else 0)
 
 
-def read_columns(
-    path: str | os.PathLike[str],
-    names: Sequence[str],
-    *,
-    separator: str | None = None,
-    decimal: str = ".",
-    encoding: str = "utf-8",
-) -> NamedColumns:
-    """Read columns of a file, so that no row changes how another is read.
-
-    Parameters
-    ----------
-    path : str or path
-        A file whose name ends in one of ``file_types.ENDINGS``. In a CSV file every line is one row.
-    names : sequence of str
-        Which columns.
-    separator, decimal, encoding
-        How a CSV file is written, as in :class:`~expost.table.csv_lines.CsvFile`.
-    """
-    file = Path(path)
-    _require_file(file)
-    columns: NamedColumns = _file(file, separator=separator, decimal=decimal, encoding=encoding).whole(names)
-    return columns
-
-
-@dataclass(frozen=True)
-class Piece:
+class Piece(NamedTuple):
     """What can be read by itself: a number of a file, and which part of it."""
 
     file: int
@@ -493,7 +469,7 @@ def open_disk(table: Any, *, query: str | None = None, sheet: str | None = None,
 
 def _file(file: Path, sheet: str | None = None, **options: Any) -> Any:
     """Open a file as the type that its name says."""
-    if is_parquet(file):
+    if ends(file, PARQUET):
         return ParquetTable(file)
     if ends(file, ARROW):
         return ArrowFile(file)
