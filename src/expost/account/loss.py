@@ -262,14 +262,7 @@ class CurveLoss(PrivacyLoss):
 
 @dataclass(frozen=True)
 class ApproximateCap(PrivacyLoss):
-    """(ε, δ): all of it speaks for one table, against a neighbour, by more than e^ε with a chance of at most δ.
-
-    Examples
-    --------
-    >>> cap = ApproximateCap(1.0, 1e-6)
-    >>> cap.text(), cap.ceiling([], 1e-6) > 0.99
-    ('1 at δ = 1e-06', True)
-    """
+    """(ε, δ): all of it speaks for one table, against a neighbour, by more than e^ε with a chance of at most δ."""
 
     epsilon: float
     delta: float

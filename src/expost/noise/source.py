@@ -154,13 +154,7 @@ class SeededSource:
 
 
 def resolve_source(random_state: int | np.random.RandomState | WordSource | None) -> WordSource:
-    """Return the source a ``random_state`` argument asks for; ``None`` is the secure one.
-
-    Examples
-    --------
-    >>> resolve_source(None).secure, resolve_source(0).secure
-    (True, False)
-    """
+    """Return the source a ``random_state`` argument asks for; ``None`` is the secure one."""
     if random_state is None:
         return SecureSource()
     if isinstance(random_state, int | np.integer) and not isinstance(random_state, bool):

@@ -76,13 +76,6 @@ class SphericalPath(Path):
         The private vector of floats, and its ℓ₂-sensitivity Δ.
     levels, random_state
         As for :class:`~expost.noise.NoisePath`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> path = SphericalPath(np.array([0.5, -0.25]), 0.01, [0.01, 0.1, 1.0], random_state=3)
-    >>> [step.epsilon for step in path]
-    [0.01, 0.1, 1.0]
     """
 
     noise = "over the reals"

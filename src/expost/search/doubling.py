@@ -43,13 +43,7 @@ EXACT_CLAIM = "the noise of the black box has exactly its stated law"
 
 
 def doubling_rounds(first: float, last: float, factor: float = 2.0) -> int:
-    """Return how many rounds reach ``last`` from ``first``: T = ⌈log_factor(last/first)⌉ (theory A6).
-
-    Examples
-    --------
-    >>> doubling_rounds(1e-5, 70.8)
-    23
-    """
+    """Return how many rounds reach ``last`` from ``first``: T = ⌈log_factor(last/first)⌉ (theory A6)."""
     if not factor > 1:
         raise ValueError(f"factor must exceed 1, got {factor}")
     if not 0 < first < math.inf or not 0 < last < math.inf:

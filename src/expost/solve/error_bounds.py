@@ -53,12 +53,6 @@ def default_tolerance(loss: Loss, n: int, p: int, lam: float, radius: float | No
     """Return a gradient tolerance that is public and that rounding cannot keep any rows from reaching.
 
     It is four times the rounding bound at the minimiser, and at least 10⁻¹².
-
-    Examples
-    --------
-    >>> from expost.solve.losses import LogisticLoss
-    >>> default_tolerance(LogisticLoss(), 100_000, 38, 0.005) < 1e-11
-    True
     """
     norm = loss.radius(lam) if radius is None else min(radius, loss.radius(lam))
     slope = min(loss.lipschitz(norm), math.sqrt(2.0 * loss.curvature * loss.null_value))
@@ -67,13 +61,7 @@ def default_tolerance(loss: Loss, n: int, p: int, lam: float, radius: float | No
 
 
 def radius_tolerance(p: int, radius: float) -> float:
-    """Return ρ, by how much the norm of a θ rescaled to ``radius`` may miss it in floating point.
-
-    Examples
-    --------
-    >>> radius_tolerance(38, 7.5) < 1e-13
-    True
-    """
+    """Return ρ, by how much the norm of a θ rescaled to ``radius`` may miss it in floating point."""
     return 2.0 * gamma(p + 8) * radius
 
 
@@ -262,13 +250,6 @@ class GeneralErrors(ErrorBounds):
     ------
     ValueError
         If no minimiser is certain to be found for these numbers; no rows have been looked at.
-
-    Examples
-    --------
-    >>> from expost.solve.losses import LogisticLoss
-    >>> bounds = GeneralErrors(LogisticLoss(), n=100_000, p=38, lam=0.005)
-    >>> bounds.distance_bound < 1e-8, bounds.gradient_error_bound(7.5) < 1e-11
-    (True, True)
     """
 
     loss: Loss

@@ -204,15 +204,7 @@ def stated_width(bounds: Any) -> int | None:
 
 
 def resolve_target_bounds(target_bound: float | None, target_bounds: tuple[float, float] | None) -> tuple[float, float]:
-    """Turn the two ways of bounding a regression target, (−B, B) or (low, high), into one pair.
-
-    Examples
-    --------
-    >>> resolve_target_bounds(5, None)
-    (-5.0, 5.0)
-    >>> resolve_target_bounds(None, (0, 1))
-    (0.0, 1.0)
-    """
+    """Turn the two ways of bounding a regression target, (−B, B) or (low, high), into one pair."""
     if (target_bound is None) == (target_bounds is None):
         raise ValueError(
             "pass exactly one of target_bound=B (targets lie between -B and B) "

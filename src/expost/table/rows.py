@@ -45,12 +45,6 @@ def to_fixed_point(x: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
     A row with an entry beyond 2²² in size is first multiplied by the power of two that brings its largest entry into
     [2²¹, 2²²). Its ℓ₁ norm is beyond 1 before and after, so the clip that follows sends it in the same direction. A
     row's result depends on that row only.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> to_fixed_point(np.array([[1.0, -0.5, 1e-9]]))
-    array([[1048576, -524288,       0]])
     """
     x = np.asarray(x, dtype=np.float64)
     if x.ndim != 2:
