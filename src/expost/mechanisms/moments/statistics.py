@@ -116,18 +116,20 @@ class Layout:
         diagonal = values[: self.p] if not self.full_matrix else values[: self._pairs : self.p + 1]
         return bool((diagonal.astype(np.float64) > floor * SUM_UNIT).all())
 
-    def unpack(self, values: AnyArray) -> tuple[FloatArray, FloatArray]:
+    def unpack(self, values: AnyArray, *, symmetric: bool = True) -> tuple[FloatArray, FloatArray]:
         """Return a (noisy) vector as a symmetric matrix and a moment: sums over rows, in float64.
 
         Parameters
         ----------
         values : array of shape (size,)
             Integers in units of 2⁻⁴⁰.
+        symmetric : bool, default=True
+            False leaves a noisy full matrix as it is; the triangle is symmetric either way.
 
         Returns
         -------
         gram : array of shape (p, p)
-            Symmetric; an estimate of the sum of x·xᵀ over rows (not their mean).
+            Symmetric unless told otherwise; an estimate of the sum of x·xᵀ over rows (not their mean).
         moment : array of shape (p,)
             An estimate of the sum of y·x.
         """
@@ -138,7 +140,7 @@ class Layout:
         pairs, moment = scaled[: self._pairs], scaled[self._pairs :]
         if self.full_matrix:
             square = pairs.reshape(self.p, self.p)
-            return (square + square.T) / 2.0, moment
+            return ((square + square.T) / 2.0 if symmetric else square), moment
         gram = np.zeros((self.p, self.p))
         gram[self._upper] = pairs[self.p :] / 2.0
         gram += gram.T
