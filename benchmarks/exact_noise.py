@@ -14,12 +14,14 @@ import argparse
 import math
 import time
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from expost import __version__
+from expost.mechanisms.objective.draws import BlockNoise, NormalNoise
 from expost.mechanisms.objective.gaussian_objective import GaussianShot
 from expost.mechanisms.objective.perturbation import ObjectiveRows, PerturbedMinimum, Shot
 from expost.noise import SeededSource, WordSource
@@ -71,40 +73,57 @@ def exponentials(count: int, source: WordSource) -> FloatArray:
     return -np.log(uniforms(count, source))
 
 
-@dataclass(frozen=True)
-class PureBefore(Before, Shot):
-    """Noise in blocks."""
+class FloatBlocks(BlockNoise):
+    """Noise in blocks, in floating point."""
 
-    @property
-    def largest(self) -> float:  # type: ignore[override]
-        """What uniforms of 52 bits allow."""
-        reach = {"box": lambda d: (d + 1) * math.sqrt(d), "l1": math.sqrt, "l2": float}
-        return 37.0 * math.hypot(
-            *(reach[norm](size) / weight for (size, norm), weight in zip(*self._density, strict=True))
-        )
-
-    def noise(self, source: WordSource) -> FloatArray:
+    def draw(self, source: WordSource) -> FloatArray:
         """Draw b."""
         draws: dict[str, Any] = {
             "box": lambda d: exponentials(d + 1, source).sum() * (2.0 * uniforms(d, source) - 1.0),
             "l1": lambda d: np.log(uniforms(d, source)) - np.log(uniforms(d, source)),
             "l2": lambda d: spherical_noise(d, source)[0],
         }
-        return np.concatenate([draws[norm](size) / weight for (size, norm), weight in zip(*self._density, strict=True)])
+        return np.concatenate([draws[norm](size) / weight for size, norm, weight in self._each])
+
+
+class FloatNormals(NormalNoise):
+    """Normal noise, in floating point."""
+
+    def draw(self, source: WordSource) -> FloatArray:
+        """Draw b."""
+        return np.concatenate([sigma * normals(size, source) for size, sigma in self.blocks])
+
+
+@dataclass(frozen=True)
+class PureBefore(Before, Shot):
+    """Noise in blocks."""
+
+    @cached_property
+    def law(self) -> FloatBlocks:
+        """As it was drawn."""
+        now = super().law
+        return FloatBlocks(now.blocks, now.weights)
+
+    @property
+    def largest(self) -> float:  # type: ignore[override]
+        """What uniforms of 52 bits allow."""
+        reach = {"box": lambda d: (d + 1) * math.sqrt(d), "l1": math.sqrt, "l2": float}
+        return 37.0 * math.hypot(*(reach[norm](size) / weight for size, norm, weight in self.law._each))
 
 
 @dataclass(frozen=True)
 class GaussianBefore(Before, GaussianShot):
     """Normal noise."""
 
+    @cached_property
+    def law(self) -> FloatNormals:
+        """As it was drawn."""
+        return FloatNormals(super().law.blocks)
+
     @property
     def largest(self) -> float:  # type: ignore[override]
         """What uniforms of 52 bits allow."""
-        return 8.3 * math.sqrt(math.fsum(size * sigma**2 for size, sigma in self._blocks))
-
-    def noise(self, source: WordSource) -> FloatArray:
-        """Draw b."""
-        return np.concatenate([sigma * normals(size, source) for size, sigma in self._blocks])
+        return 8.3 * math.sqrt(math.fsum(size * sigma**2 for size, sigma in self.law.blocks))
 
 
 def rows_of(n: int, p: int) -> ObjectiveRows:

@@ -22,7 +22,7 @@ from expost.account.account import Account
 from expost.mechanisms import Covariance, CovarianceGenerator
 from expost.mechanisms.moments.covariance import RidgeCertificate
 from expost.noise import SeededSource
-from expost.passes.sums import sums_of
+from expost.passes.sums import sums_over
 from expost.solve.losses import SquaredLoss
 from expost.solve.problem import Problem
 from expost.table.bounds_encoding import Preparation
@@ -79,7 +79,7 @@ def main() -> None:
     head = ["data", "p", "λ", "trace/λ", "α", "null misses by", "`auto` ε", "few first ε", "never few ε", "regret"]
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     for name, rows, lambdas in tasks():
-        sums = sums_of(rows)
+        sums = sums_over(rows)
         for lam in lambdas:
             generator = Covariance().on(sums, Problem.of(SquaredLoss(), n=N, p=rows.p, regularization=lam))
             null = generator.risk.excess(np.zeros(rows.p))

@@ -27,7 +27,7 @@ from expost.account.account import Account
 from expost.mechanisms import Covariance
 from expost.mechanisms.moments.certificate import CovariancePlan, certified_covariance
 from expost.noise import SeededSource
-from expost.passes.sums import Sums, sums_of
+from expost.passes.sums import Sums, sums_over
 from expost.search import run_search
 from expost.solve.losses import SquaredLoss
 from expost.solve.problem import Problem
@@ -53,14 +53,14 @@ def one_factor(p: int, n: int, strong: float) -> Sums:
     x[:, 0] += strong * np.sign(rng.normal(size=n))
     y = np.clip(6 / (1 - strong) * x @ signs + 0.1 * rng.normal(size=n), -1, 1)
     recipe = Preparation(bounds=None, feature_bound=1.0, target=(-1.0, 1.0), intercept_weight=0.0, n_columns=p)
-    return sums_of(recipe.prepare_regression(x, y))
+    return sums_over(recipe.prepare_regression(x, y))
 
 
 def fewer_columns(runs: int) -> Iterator[str]:
     """Compare searches with and without a quarter of γ for the ray where the norm is simulated, at the same levels."""
     samples = {"Twitter, 95 % clipped": load_twitter_buzz(normalisation="q95"), "KDD-99, its label": load_kddcup99()}
     for name, data in samples.items():
-        sums = sums_of(data.sample(100_000).rows())
+        sums = sums_over(data.sample(100_000).rows())
         problem = Problem.of(SquaredLoss(), n=sums.n, p=sums.p, regularization=LAMBDA)
         ratios = []
         for alpha in np.geomspace(0.05, 0.001, 6).tolist():

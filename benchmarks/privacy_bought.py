@@ -19,7 +19,7 @@ from expost import ExcessRisk, __version__
 from expost.exceptions import AccuracyNotReached
 from expost.mechanisms import mechanism_of
 from expost.noise import SeededSource
-from expost.passes.sums import sums_of
+from expost.passes.sums import sums_over
 from expost.search import run_search
 from expost.solve.losses import LogisticLoss, SquaredLoss
 from expost.solve.problem import Problem
@@ -39,7 +39,7 @@ TASKS = [
 def load(name: str) -> tuple[object, object]:
     if name == "kdd":
         return load_kddcup99().sample(N).rows(), LogisticLoss()
-    return sums_of(load_twitter_buzz(normalisation=name).sample(N).rows()), SquaredLoss()  # type: ignore[arg-type]
+    return sums_over(load_twitter_buzz(normalisation=name).sample(N).rows()), SquaredLoss()  # type: ignore[arg-type]
 
 
 def runs(generator, alpha, count, **options) -> tuple[np.ndarray, np.ndarray, int]:  # type: ignore[no-untyped-def]

@@ -26,7 +26,7 @@ from scale_tools import (
 
 from expost.numeric import exact_parts
 from expost.passes.engine import LocalEngine
-from expost.passes.sums import sums_of, sums_over
+from expost.passes.sums import sums_over
 from expost.solve.losses import LogisticLoss
 from expost.solve.perturbed import PerturbedErrors, PerturbedObjective
 from expost.solve.row_sums import Passes, SlopeSums
@@ -64,7 +64,7 @@ def sums(settings: Settings) -> dict[str, Any]:
         x = (np.random.default_rng(0).uniform(-1, 1, (2**24 // p, p)) / p * 2**20).astype(np.int32)
         rows, X = Rows(x, x[:, 0].copy()), x / 2**20
         works = {
-            "exact sums": partial(sums_of, rows, threads=THREADS),
+            "exact sums": partial(sums_over, rows, threads=THREADS),
             "X.T @ X": lambda X=X: X.T @ X,
             "X.T @ X, 8192 rows at a time": lambda X=X: sum(
                 X[k : k + 8192].T @ X[k : k + 8192] for k in range(0, len(X), 8192)

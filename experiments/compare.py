@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from experiments.command import add_grid, check_grid, run_experiment_command
 from expost import validation
-from expost.cli.options import add_bounds, check_table, stated_bounds, stated_classes
+from expost.cli.options import add_bounds, check_tables, stated_bounds, stated_classes
 
 if TYPE_CHECKING:  # the command line starts without them
     from experiments.plan import Plan, Task
@@ -58,7 +58,7 @@ def run(options: argparse.Namespace) -> int:
 def _check(options: argparse.Namespace) -> None:
     """Complain about what is wrong whatever the table holds, before anything is imported that would take time."""
     check_grid(options)
-    check_table(options.file)
+    check_tables(options.file)
     validation.regularization(options.regularization)
     validation.failure_probability(options.failure_probability)
     if options.task == "regression" and options.target_bounds is None and options.target_bound is None:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from expost.mechanisms import Covariance, CovarianceGenerator, Mechanism, Noise, mechanism_of
 from expost.noise.laplace import Integers
-from expost.passes.sums import Sums, sums_of
+from expost.passes.sums import Sums, sums_over
 from expost.solve.ball import into_ball
 from expost.solve.problem import Problem
 from expost.table.rows import Rows, RowSource
@@ -30,7 +30,7 @@ class RescaledCovariance(Covariance):
     def on(self, rows: Rows | RowSource | Sums, problem: Problem) -> RescaledGenerator:
         """Return the generator for private rows, or for their exact sums."""
         self.require_rows(rows, problem)
-        return RescaledGenerator(self, rows if isinstance(rows, Sums) else sums_of(rows), problem)
+        return RescaledGenerator(self, rows if isinstance(rows, Sums) else sums_over(rows), problem)
 
 
 class RescaledGenerator(CovarianceGenerator):

@@ -17,7 +17,7 @@ from expost.exceptions import AccuracyNotReached
 from expost.goals import ExcessRisk
 from expost.mechanisms import Mechanism
 from expost.noise.source import SeededSource
-from expost.passes.sums import Sums, sums_of
+from expost.passes.sums import Sums, sums_over
 from expost.search import run_search
 from expost.solve.problem import Problem
 from expost.validation import PAPER_CALIBRATIONS
@@ -49,7 +49,7 @@ class Bench:
         key = (problem, mechanism)
         if key not in self._generators:
             if mechanism.name == "covariance" and self._sums is None:
-                self._sums = sums_of(self._rows)
+                self._sums = sums_over(self._rows)
             rows = self._sums if mechanism.name == "covariance" and self._sums is not None else self._rows
             with threadpool_limits(1, "blas"):  # the order of additions, hence the last bit, depends on threads
                 made = mechanism.on(rows, problem)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,12 +19,13 @@ from expost.goals.measure import Measure
 from expost.mechanisms import Mechanism, mechanism_of
 from expost.noise import SeededSource
 from expost.noise.laplace import NoisePath
-from expost.passes.sums import Sums, sums_of
+from expost.passes.sums import Sums, sums_over
 from expost.release.release import Release
 from expost.search import METHODS, Request
 from expost.solve.losses import HuberLoss, LogisticLoss, Loss, SmoothedHingeLoss, SquaredLoss, WeightedLoss
 from expost.solve.problem import Problem
 from expost.table.bounds_encoding import Preparation
+from expost.table.files import open_disk
 from expost.table.rows import ONE, Rows
 
 # Every statistical test may fail with at most this probability although nothing is wrong.
@@ -96,7 +97,7 @@ def classification_rows(n: int = N, p: int = 4) -> Rows:
 
 @cache
 def regression_sums(n: int = N, p: int = 4) -> Sums:
-    return sums_of(regression_rows(n, p))
+    return sums_over(regression_rows(n, p))
 
 
 def ridge_rows(n: int, p: int, seed: int, scale: float = 1.0) -> Rows:
@@ -198,9 +199,20 @@ def watch_paths(monkeypatch: Any, *modules: Any) -> list[list[float]]:
 
 def readable_cells(encoding: Any, frame: Any) -> dict[str, int]:
     """Count rows whose cell is readable, by column, and rows of each class."""
-    tallies, target = encoding.tallies(frame)
+    _, tallies, target = encoding.encode_and_count(frame, "clip")
     counts = {tally.name: tally.readable for tally in tallies}
     if target.classes is None:
         return {**counts, target.name: target.readable}
     named = zip(encoding.schema.classes, target.classes, strict=True)
     return {**counts, **{f"{target.name}={label}": count for label, count in named}}
+
+
+def cut(file: Any, part_bytes: int) -> Any:
+    """Return a file of lines that is read in parts of about so many bytes."""
+    file.part_bytes = part_bytes
+    return file
+
+
+def read_columns(path: Any, names: Sequence[str], **options: Any) -> Any:
+    """Return columns of a file, whole; options are those of CSV files."""
+    return open_disk(path, **options).files[0].whole(names)

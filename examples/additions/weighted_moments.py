@@ -18,7 +18,7 @@ from expost.mechanisms.moments.covariance import Covariance, CovarianceGenerator
 from expost.mechanisms.moments.statistics import BallMinimum
 from expost.noise.laplace import Integers, NoisePath
 from expost.noise.source import WordSource
-from expost.passes.sums import SUM_UNIT, Sums, sums_of
+from expost.passes.sums import SUM_UNIT, Sums, sums_over
 from expost.solve.problem import Problem
 from expost.table.rows import Rows
 
@@ -55,7 +55,7 @@ class WeightedMoments(Covariance):
     def on(self, rows: Rows | Sums, problem: Problem) -> WeightedGenerator:
         """Return the generator for private rows, or for their exact sums."""
         self.require_rows(rows, problem)
-        return WeightedGenerator(self, rows if isinstance(rows, Sums) else sums_of(rows), problem)
+        return WeightedGenerator(self, rows if isinstance(rows, Sums) else sums_over(rows), problem)
 
 
 class WeightedGenerator(CovarianceGenerator):

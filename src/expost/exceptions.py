@@ -5,11 +5,12 @@ The one way a minimiser can fail to be found.
 
 from __future__ import annotations
 
+import math
 import sys
 import warnings
 from typing import TYPE_CHECKING
 
-from expost.shown import up
+from expost.shown import down, up
 
 if TYPE_CHECKING:
     from expost.release.release import Release
@@ -95,6 +96,15 @@ class SearchInterrupted(Exception):
 
 class TargetUnreachable(ValueError):
     """No data set of this size could meet the target within the budget; nothing was spent."""
+
+
+def too_dear(what: str, epsilon: float, n: int, budget: float, remedy: str, spare: float = 1.1) -> TargetUnreachable:
+    """Return the refusal of what costs more than the budget, and as 1/n; ``spare`` times as many rows are asked for."""
+    rows = math.ceil(n * epsilon / budget * spare)
+    return TargetUnreachable(
+        f"{what} would cost epsilon = {up(epsilon)} at n = {n}, more than max_epsilon = {down(budget)}, whatever the "
+        f"data. Pass {remedy}, or about {rows:,} rows. Nothing was spent."
+    )
 
 
 class LedgerRefused(ValueError):

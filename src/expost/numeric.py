@@ -49,13 +49,7 @@ ROW_SLACK = 1e-9
 
 
 def gamma(k: int) -> float:
-    """Return Higham's constant k·u / (1 − k·u).
-
-    Examples
-    --------
-    >>> gamma(8192) < 1e-12
-    True
-    """
+    """Return Higham's constant k·u / (1 − k·u)."""
     if not 0 <= k * UNIT < 0.5:
         raise ValueError("too many operations for a floating-point error bound")
     return k * UNIT / (1.0 - k * UNIT)
@@ -196,11 +190,6 @@ def grid_sensitivity(delta: float | Fraction, grid: float | Fraction, coordinate
     by a whole step. ∎
 
     Computed in exact rational arithmetic: a float is the rational number it stands for.
-
-    Examples
-    --------
-    >>> grid_sensitivity(1.0, 2**-20, 3) == 2**20 + 3
-    True
     """
     check(p=coordinates)
     exact_delta, exact_grid = Fraction(delta), Fraction(grid)
@@ -224,13 +213,7 @@ def exact_bits(p: int, norm: Literal["l1", "l2"]) -> int:
 
 
 def to_grid(theta: FloatArray, radius: float, *, norm: Literal["l1", "l2"] = "l1") -> FloatArray:
-    """Round θ with ‖θ‖_∞ ≤ radius to the public grid on which predictions are exact; a finer θ is never needed.
-
-    Examples
-    --------
-    >>> float(np.abs(to_grid(np.array([0.1, -2.0]), 7.0) - [0.1, -2.0]).max()) < 1e-9
-    True
-    """
+    """Round θ with ‖θ‖_∞ ≤ radius to the public grid on which predictions are exact; a finer θ is never needed."""
     bits = exact_bits(np.size(theta), norm)
     step = math.ldexp(1.0, math.frexp(radius * (1.0 + 1e-6))[1] - bits)
     steps = np.clip(np.rint(np.asarray(theta) / step), -(2.0**bits), 2.0**bits)
@@ -238,15 +221,7 @@ def to_grid(theta: FloatArray, radius: float, *, norm: Literal["l1", "l2"] = "l1
 
 
 def exact_parts(theta: FloatArray) -> FloatArray:
-    """Return θ as one or two columns, predictions of which are exact for rows with ‖x‖₂ ≤ 1.
-
-    Examples
-    --------
-    >>> exact_parts(np.array([0.1, 0.5])).sum(axis=1).tolist()
-    [0.1, 0.5]
-    >>> exact_parts(np.array([0.25, 0.5])).shape
-    (2, 1)
-    """
+    """Return θ as one or two columns, predictions of which are exact for rows with ‖x‖₂ ≤ 1."""
     largest = float(np.abs(theta).max(initial=0.0))
     if largest == 0.0 or not math.isfinite(largest):
         return np.asarray(theta, dtype=np.float64)[:, None]
@@ -259,13 +234,7 @@ def exact_parts(theta: FloatArray) -> FloatArray:
 
 
 def prediction_rounding(p: int) -> float:
-    """Return r such that computed predictions are off by at most r·‖θ‖₂ for rows with ‖x‖₂ ≤ 1; p below 2²⁰.
-
-    Examples
-    --------
-    >>> prediction_rounding(50) < 2e-16, prediction_rounding(5000) < 1e-13
-    (True, True)
-    """
+    """Return r such that computed predictions are off by at most r·‖θ‖₂ for rows with ‖x‖₂ ≤ 1; p below 2²⁰."""
     # |xᵀrest| ≤ ‖rest‖₂ ≤ √p·2^−2b·‖θ‖_∞, twice that for steps that are clipped at the end of the grid
     return INFLATION * (UNIT + 2.0 * math.sqrt(p) * 2.0 ** (-2 * exact_bits(p, "l2")))
 

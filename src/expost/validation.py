@@ -61,12 +61,6 @@ def foreign(thing: Any) -> bool:
     """Say whether a thing's class, or that of a part of it, is not the library's: what it states nobody has proved.
 
     Parts are the fields of dataclasses and what tuples hold; Python's own values and NumPy's state nothing.
-
-    Examples
-    --------
-    >>> from expost.solve import LogisticLoss
-    >>> foreign(LogisticLoss()), foreign(object())
-    (False, True)
     """
     return _home(thing) != "expost" or any(map(_foreign_part, _parts(thing)))
 
@@ -102,13 +96,7 @@ def source_claims(random_state: Any) -> tuple[str, ...]:
 
 
 def number(name: str, value: Any) -> float:
-    """Return a number as a float of full precision; booleans and NaN are none.
-
-    Examples
-    --------
-    >>> number("radius", 3)
-    3.0
-    """
+    """Return a number as a float of full precision; booleans and NaN are none."""
     if isinstance(value, bool) or not isinstance(value, Real):
         raise ValueError(f"{name} must be a number, got {value!r}")
     if math.isnan(as_float(value)):
@@ -130,13 +118,7 @@ def positive(name: str, value: Any, *, sizes: tuple[float, float] = SIZES) -> fl
 
 
 def share(name: str, value: Any, *, end: float = 1.0, sizes: tuple[float, float] = SIZES) -> float:
-    """Return a number strictly between 0 and ``end`` as a float.
-
-    Examples
-    --------
-    >>> share("at_most", 0.25)
-    0.25
-    """
+    """Return a number strictly between 0 and ``end`` as a float."""
     real = isinstance(value, Real) and not isinstance(value, bool)
     if not real or not 0 < as_float(value) < end:
         what = "a positive finite number" if math.isinf(end) else f"a number strictly between 0 and {end:g}"
@@ -265,13 +247,7 @@ def secure(random_state: Any) -> bool:
 
 
 def delta(value: Any) -> float:
-    """Return δ as a float; 0 is pure privacy.
-
-    Examples
-    --------
-    >>> delta(1e-6)
-    1e-06
-    """
+    """Return δ as a float; 0 is pure privacy."""
     stated = number("delta", value)
     if stated != 0.0 and not LEAST_DELTA <= stated <= LARGEST_DELTA:
         raise ValueError(

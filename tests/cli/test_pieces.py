@@ -24,7 +24,7 @@ N = 60
 @pytest.fixture(autouse=True)
 def short_parts(monkeypatch):
     """Cut files into parts of two or three lines each."""
-    monkeypatch.setitem(CsvFile.__init__.__kwdefaults__, "part_bytes", 100)
+    monkeypatch.setattr(CsvFile, "part_bytes", 100)
 
 
 def lines(start=0, stop=N):

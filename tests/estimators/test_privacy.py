@@ -13,7 +13,7 @@ from sklearn.base import clone
 
 from expost import Release
 from expost.exceptions import AccuracyNotReached
-from expost.passes.sums import sums_of
+from expost.passes.sums import sums_over
 from expost.search import compare_with_optimum
 from expost.solve.losses import LogisticLoss, SquaredLoss
 from expost.table import Preparation
@@ -72,7 +72,7 @@ def secrets(task: str) -> dict[str, np.ndarray]:
     if task == "regression":
         rows = RECIPES[task].prepare_regression(X, Y)
         optimum = compare_with_optimum(rows, None, SquaredLoss(), regularization=1.0).optimum
-        sums = sums_of(rows)
+        sums = sums_over(rows)
         exact = {name: np.asarray(value, dtype=float) for name, value in vars(sums).items() if np.ndim(value)}
         assert exact, "sums have arrays"
     else:

@@ -16,7 +16,7 @@ import pytest
 from expost.goals.measure import GradientLength
 from expost.mechanisms import Covariance, Output
 from expost.numeric import Grid
-from expost.passes.sums import sums_of
+from expost.passes.sums import sums_over
 from expost.solve.losses import LogisticLoss, Loss, SquaredLoss
 from expost.solve.problem import gradient_sensitivity
 from expost.solve.true_risk import RidgeRisk
@@ -36,7 +36,7 @@ def test_gradient_norms_agree():
     """Ridge by sums, the same loss by rows, and finite differences."""
     rows = ridge_rows(400, 3, 2)
     problem = problem_of(rows, SquaredLoss())
-    by_sums, by_rows = Covariance().on(sums_of(rows), problem), Output().on(rows, problem)
+    by_sums, by_rows = Covariance().on(sums_over(rows), problem), Output().on(rows, problem)
     theta = np.array([0.3, -1.0, 2.0, 0.1])
     steps = 1e-5 * np.eye(4)
     slopes = [(by_sums.risk.excess(theta + h) - by_sums.risk.excess(theta - h)) / 2e-5 for h in steps]
@@ -115,7 +115,7 @@ def test_the_error_of_a_gradient_norm_is_within_its_bound():
         rng = np.random.default_rng(seed)
         n, p, lam = int(rng.integers(1, 6)), int(rng.integers(1, 7)), float(10 ** rng.uniform(-9, 0))
         rows = fixed_rows(rng.standard_normal((n, p)), rng.choice([-1.0, 1.0], n))
-        sums = sums_of(rows)
+        sums = sums_over(rows)
         risk = RidgeRisk(sums, lam, math.inf)
         theta = rng.standard_normal(p) * 10 ** rng.uniform(-3, 4)
         if seed % 2:

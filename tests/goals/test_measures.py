@@ -10,7 +10,7 @@ from expost.goals.measure import MeanSquareBySums
 from expost.goals.squared_errors import SquaredErrorMean
 from expost.noise import SeededSource
 from expost.numeric import UNITS, to_grid
-from expost.passes.sums import sums_of
+from expost.passes.sums import sums_over
 from expost.search.noisy_test import OneTest
 from expost.solve.losses import LogisticLoss
 from expost.solve.objective import Objective
@@ -31,7 +31,7 @@ def test_measures_move_no_further_than_charged():
                 objective = Objective(LogisticLoss(), rows.x / 2**20, rows.y / 2**20, 0.01)
                 measure = ErrorShare(objective)
             else:
-                measure = SquaredErrorMean(MeanSquareBySums(sums_of(rows)), rows.n)
+                measure = SquaredErrorMean(MeanSquareBySums(sums_over(rows)), rows.n)
             assert measure.grid(theta).units == UNITS
             found.append(smallest_limit(measure, theta))
         moved[labels] = max(moved[labels], abs(found[0] - found[1]))

@@ -8,7 +8,7 @@ import pytest
 from expost.goals.measure import MeanSquareByRows, MeanSquareBySums
 from expost.goals.squared_errors import mean_square_sensitivity
 from expost.numeric import to_grid
-from expost.passes.sums import sums_of
+from expost.passes.sums import sums_over
 from expost.solve.losses import LogisticLoss, SquaredLoss
 from expost.solve.objective import Objective
 from expost.table.rows import ONE, Rows
@@ -87,7 +87,9 @@ def test_one_row_moves_a_count_by_one():
 def test_mean_squares_are_within_their_bound(kind):
     rng = np.random.default_rng(3)
     rows = fixed_rows(rng, 40, 4)
-    measure = MeanSquareBySums(sums_of(rows)) if kind == "sums" else MeanSquareByRows(objective_of(rows, SquaredLoss()))
+    measure = (
+        MeanSquareBySums(sums_over(rows)) if kind == "sums" else MeanSquareByRows(objective_of(rows, SquaredLoss()))
+    )
     for size in (0.1, 1.0, 50.0):
         theta = rng.normal(size=4) * size
         u = exact_predictions(rows, theta)
@@ -98,7 +100,7 @@ def test_mean_squares_are_within_their_bound(kind):
 
 def test_a_perfect_fit_is_not_negative():
     rows = Rows(np.full((3, 1), ONE // 3, dtype=np.int32), np.full(3, ONE // 3, dtype=np.int32))
-    assert 0.0 <= MeanSquareBySums(sums_of(rows)).value(np.array([1.0])) < 1e-14
+    assert 0.0 <= MeanSquareBySums(sums_over(rows)).value(np.array([1.0])) < 1e-14
 
 
 def test_mean_square_sensitivity_is_attained_and_never_exceeded():
@@ -117,7 +119,7 @@ def test_mean_square_sensitivity_is_attained_and_never_exceeded():
                 x[0, j] = ONE * rng.choice([-1, 0, 1])
             else:
                 x[0], y[0] = rng.integers(-ONE // 3, ONE // 3, 3), rng.integers(-ONE, ONE + 1)
-            pair.append(MeanSquareBySums(sums_of(Rows(x, y))).value(theta))
+            pair.append(MeanSquareBySums(sums_over(Rows(x, y))).value(theta))
         share = abs(pair[0] - pair[1]) / mean_square_sensitivity(m, 20)
         assert share <= 1 + 1e-9
         worst = max(worst, share)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from expost.mechanisms.objective.draws import _moments, block_noise, block_norm, block_spread
+from expost.mechanisms.objective.draws import BlockNoise, _moments, block_noise
 from expost.noise.source import SeededSource
 from tests.helpers import at_most_by_chance
 
@@ -29,7 +29,7 @@ def test_few_draws_are_longer():
     """Binomial, false alarm RARE; at two thirds of the bound there are too many."""
     blocks, weights, source = [(3, "box"), (6, "l1"), (4, "l2")], [1.0, 2.0, 0.5], SeededSource(1)
     lengths = np.array([np.linalg.norm(block_noise(blocks, weights, source)) for _ in range(DRAWS)])
-    bound = block_norm(blocks, weights, 0.1)
+    bound = BlockNoise(blocks, weights).norm(0.1)
     assert np.count_nonzero(lengths > bound) <= at_most_by_chance(DRAWS, 0.1)
     assert np.count_nonzero(lengths > bound / 1.5) > at_most_by_chance(DRAWS, 0.1)
 
@@ -43,6 +43,6 @@ def test_functions_scatter_no_further(blocks):
     draws = np.array([block_noise(blocks, weights, source) for _ in range(DRAWS)])
     mixed = draws.sum(axis=1) / np.sqrt(draws.shape[1])
     made = [*draws.T, np.linalg.norm(draws, axis=1), np.abs(draws).max(axis=1), mixed, np.abs(mixed)]
-    bound, most = block_spread(blocks, weights), max(np.std(values) for values in made)
+    bound, most = BlockNoise(blocks, weights).spread, max(np.std(values) for values in made)
     assert most < 1.06 * bound
     assert most > 1.06 * bound / 2  # what it would catch

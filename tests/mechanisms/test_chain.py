@@ -17,7 +17,7 @@ from expost.exceptions import AccuracyNotReached, TargetUnreachable
 from expost.goals import ErrorRate, LogLoss, MeanSquaredError
 from expost.goals.squared_errors import R2
 from expost.mechanisms import ObjectivePerturbation
-from expost.mechanisms.objective import perturbation as objective_module
+from expost.mechanisms.objective import draws as drawn_noise
 from expost.mechanisms.objective.chain import ChainPlan, ChainSearch
 from expost.noise import SeededSource
 from expost.noise.laplace import LevelValue
@@ -228,7 +228,7 @@ class Levels:
                 for k, epsilon in enumerate(self.levels):
                     yield LevelValue(k, epsilon, self.said)
 
-        monkeypatch.setattr(objective_module, "block_noise", lambda blocks, weights, source: np.full(2, noise))
+        monkeypatch.setattr(drawn_noise, "block_noise", lambda blocks, weights, source: np.full(2, noise))
         monkeypatch.setattr(noisy_test, "NoisePath", Answers)
         if theta is not None:
             monkeypatch.setattr(PerturbedObjective, "minimiser", lambda *_: np.array(theta))

@@ -11,12 +11,13 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 import pytest
 
-from expost.mechanisms.objective import draws as drawn_noise, perturbation as objective_module
+from expost.mechanisms.objective import draws as drawn_noise
+from expost.mechanisms.objective.draws import BlockNoise
 from expost.mechanisms.objective.gaussian_objective import GaussianShot
 from expost.mechanisms.objective.perturbation import ObjectiveRows, PerturbedMinimum, Shot
 from expost.noise import SeededSource
@@ -38,14 +39,22 @@ def objective(label: int) -> ObjectiveRows:
     )
 
 
-class Placed(Shot):
-    """A shot whose b̃ we place."""
+class PlacedNoise(BlockNoise):
+    """Noise whose b̃ we place."""
 
     place = 0.0
 
-    def noise(self, source):
-        (weight,) = self.geometry.weights(self.epsilon_noise, self.slope)
+    def draw(self, source):
+        (weight,) = self.weights
         return np.array([self.place / weight])
+
+
+class Placed(Shot):
+    """A shot of such noise."""
+
+    @cached_property
+    def law(self):
+        return PlacedNoise(super().law.blocks, super().law.weights)
 
 
 def law(shot: Shot, label: int, drawn: Callable[[int], int | None] = lambda k: k) -> tuple[np.ndarray, np.ndarray]:
@@ -62,7 +71,7 @@ def law(shot: Shot, label: int, drawn: Callable[[int], int | None] = lambda k: k
             place = sign * taken * COARSE
             given = (label, place, shot.kept, shot.pull)
             if given not in FOUND:
-                object.__setattr__(placed, "place", place)
+                object.__setattr__(placed.law, "place", place)
                 FOUND[given] = float(placed._found(rows, center, SeededSource(0))[0])
             at = round(FOUND[given] / grid.unit)
             masses[at] = masses.get(at, 0.0) + 0.5 * math.exp(-k * COARSE) * (1 - math.exp(-COARSE))
@@ -151,17 +160,17 @@ class Given:
 
 def folded(shot, center, t, monkeypatch) -> np.ndarray:
     """θ₀ + h(t), as it is computed; t has a coordinate for what was drawn beside."""
-    beside = shot.noise(SeededSource(0)).size - 3
+    beside = shot.law.draw(SeededSource(0)).size - 3
     linear = np.concatenate([np.zeros(3), np.full(beside, t[3] * shot.lam)])
     with monkeypatch.context() as patch:
-        patch.setattr(type(shot), "noise", lambda self, source: linear * self.n)
+        patch.setattr(type(shot.law), "draw", lambda self, source: linear * shot.n)
         return shot._found(Given(center + t[:3]), center, None)
 
 
 @pytest.mark.parametrize("shot", SHOTS, ids=["ball", "box", "normal"])
 def test_folding_moves_nothing_further_apart(shot, monkeypatch):
     rng, center = np.random.default_rng(0), np.array([0.0, 1.2, -1.6])
-    beside = shot.noise(SeededSource(0)).size - 3
+    beside = shot.law.draw(SeededSource(0)).size - 3
     assert beside == (1 if isinstance(shot, GaussianShot) else 0)
     steepest, kept = 0.0, shot.kept
     for _ in range(400):
@@ -188,7 +197,7 @@ def test_what_is_not_solved_lies_beyond(shot):
     assert shot.errors.pull > shot.pull * (1 + 1e-9)
     assert shot.errors.within == 2 * shot.kept
     assert shot.longest > 5 * shot.typical
-    drawn = [np.linalg.norm(shot.noise(SeededSource([1, k]))) / shot.n for k in range(500)]
+    drawn = [np.linalg.norm(shot.law.draw(SeededSource([1, k]))) / shot.n for k in range(500)]
     assert max(drawn) < shot.longest  # but for one seed in 10¹⁵
 
 
@@ -198,13 +207,13 @@ def test_no_redraw_whatever_was_drawn(monkeypatch):
         Rows(np.full((2, 3), ONE // 4, np.int32), np.array([ONE, -ONE], np.int32), "l2"), LogisticLoss()
     )
     shot, calls = Shot(LogisticLoss(), l2_ball(3), 2, 0.5, 0.05), []
-    block_noise = objective_module.block_noise
+    block_noise = drawn_noise.block_noise
 
     def counted(*given):
         calls.append(given)
         return block_noise(*given) * scale
 
-    monkeypatch.setattr(objective_module, "block_noise", counted)
+    monkeypatch.setattr(drawn_noise, "block_noise", counted)
     for scale in (1e-9, 1.0, 1e3, 1e9, 1e153, 1e300, math.inf):  # noqa: B007
         released = shot.draw(rows.perturbed, np.zeros(3), SeededSource(3))
         assert np.isfinite(released).all()

@@ -17,7 +17,7 @@ from expost.mechanisms.moments import covariance as few_statistics
 from expost.mechanisms.moments.covariance import FewPlan
 from expost.noise import SeededSource
 from expost.numeric import Grid
-from expost.passes.sums import sums_of
+from expost.passes.sums import sums_over
 from expost.search import noisy_test as noisy_value
 from expost.solve.losses import SquaredLoss
 from expost.solve.problem import Problem, gradient_sensitivity
@@ -101,7 +101,7 @@ def shares_of_sensitivity(monkeypatch) -> dict[str, float]:
         # the rows that move most: along the largest entry, against none or against another corner
         other[0] = 0.0 if trial % 4 < 2 else np.eye(p)[rng.integers(p)]
         x[0] = np.eye(p)[int(np.abs(basis[:, 0]).argmax())]
-        grams = [sums_of(fixed_rows(rows, np.ones(n))).as_floats()[0] for rows in (x, other)]
+        grams = [sums_over(fixed_rows(rows, np.ones(n))).as_floats()[0] for rows in (x, other)]
         for name, k in (("w", 1), ("M1", 1), ("M2", 2), ("M3", 3)):
             if k > p:
                 continue

@@ -167,7 +167,7 @@ def test_noise_follows_the_shape_and_moves_by_what_is_charged():
     root = math.sqrt(float((gaussian_deviations_of(shot) ** 2).sum()))
     assert math.isclose(root, 2 * gaussian_size(shape) / math.sqrt(2 * rho), rel_tol=1e-9)
     assert math.isclose(shot.typical, root / 100, rel_tol=1e-9)
-    drawn = np.array([shot.noise(SeededSource([3, k]))[:12] for k in range(4000)]) / gaussian_deviations_of(shot)
+    drawn = np.array([shot.law.draw(SeededSource([3, k]))[:12] for k in range(4000)]) / gaussian_deviations_of(shot)
     # χ² of each coordinate's variance and a mean, Bonferroni: RARE
     spread = (drawn**2).sum(axis=0)
     assert stats.chi2(4000).sf(spread.max()) > RARE / 24

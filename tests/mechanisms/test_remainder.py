@@ -14,7 +14,7 @@ import pytest
 from scipy import stats
 
 from expost.mechanisms.objective import draws as drawn_noise
-from expost.mechanisms.objective.draws import block_noise, block_remainder, normal_noise, normal_remainder, rounding
+from expost.mechanisms.objective.draws import BlockNoise, NormalNoise, block_noise, rounding
 from expost.noise import SeededSource
 from tests.noise.helpers import RARE
 
@@ -108,9 +108,10 @@ def worst(monkeypatch: pytest.MonkeyPatch, norm: str, size: int, source: Any, lo
     with monkeypatch.context() as patch:
         drawn = Drawn(patch, source, longer)
         if norm == "normal":
-            b, stated = normal_noise([(size, 1.0)], drawn), normal_remainder([(size, 1.0)])
+            law: Any = NormalNoise([(size, 1.0)])
         else:
-            b, stated = block_noise([(size, norm)], [1.0], drawn), block_remainder([(size, norm)], [1.0])
+            law = BlockNoise([(size, norm)], [1.0])
+        b, stated = law.draw(drawn), law.remainder
     most = stated + rounding(size) * float(np.linalg.norm(b))
     largest, all_whole = 0.0, list(drawn.whole)
     for exponential in (Long(0), Long(0.5), 1 - Long(2) ** -60):
@@ -154,26 +155,26 @@ def test_controls_what_would_leave_more(monkeypatch):
             drawn = Drawn(patch, SeededSource(0), long_tail)
             b = block_noise([(1, "box")], [1.0], drawn)[0]
         real = sum(drawn.lengths[0]) * (2 * 12345) / 2.0 ** drawn.whole[0][1] * 2.0**-48
-        most = block_remainder([(1, "box")], [1.0]) + rounding(1) * abs(b)
+        most = BlockNoise([(1, "box")], [1.0]).remainder + rounding(1) * abs(b)
         assert (abs(real - b) <= most) == fits
     with monkeypatch.context() as patch:  # normals with the step of the others: a root is steep at zero
         patch.setattr(drawn_noise, "_FINE", 2.0**-48)
-        normals = normal_remainder([(2, 1.0)])
-    assert normals > 1e6 * normal_remainder([(2, 1.0)])
+        normals = NormalNoise([(2, 1.0)]).remainder
+    assert normals > 1e6 * NormalNoise([(2, 1.0)]).remainder
 
 
 @pytest.mark.parametrize("size", [1, 2])
 def test_normals_are_normal(size):
     """Each coordinate, and the one drawn beside; squares of a pair and their signs are independent. RARE each."""
     source = SeededSource(1)
-    sample = np.array([normal_noise([(size, 2.0)], source) for _ in range(4000)]) / 2.0
+    sample = np.array([NormalNoise([(size, 2.0)]).draw(source) for _ in range(4000)]) / 2.0
     assert sample.shape == (4000, 2)
     for column in sample.T:
         assert stats.kstest(column, stats.norm.cdf).pvalue > RARE
         assert stats.kstest(column * math.sqrt(2), stats.norm.cdf).pvalue < RARE  # √E for √(2E)
     assert stats.spearmanr(*(sample**2).T).pvalue > RARE
     assert stats.binomtest(int((sample[:, 0] * sample[:, 1] > 0).sum()), 4000).pvalue > RARE
-    together = np.array([normal_noise([(3, 1.0), (1, 5.0)], source) for _ in range(2000)])
+    together = np.array([NormalNoise([(3, 1.0), (1, 5.0)]).draw(source) for _ in range(2000)])
     for column, sigma in zip(together.T, (1, 1, 1, 5, 1, 5), strict=True):  # noise first, what was beside it behind
         assert stats.kstest(column / sigma, stats.norm.cdf).pvalue > RARE
 

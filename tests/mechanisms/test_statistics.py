@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from expost.mechanisms.moments.statistics import STATISTICS_SENSITIVITY, Layout
-from expost.passes.sums import SUM_UNIT, Sums, sums_of
-from tests.solve.helpers import ONE, PlainRows, random_rows
+from expost.passes.sums import SUM_UNIT, Sums, sums_over
+from expost.table.rows import Rows
+from tests.solve.helpers import ONE, random_rows
 
 Row = tuple[list[int], int]
 
@@ -16,7 +17,7 @@ Row = tuple[list[int], int]
 @pytest.mark.parametrize("full_matrix", [False, True])
 @pytest.mark.parametrize("p", [1, 2, 5])
 def test_round_trip(p: int, full_matrix: bool) -> None:
-    sums = sums_of(random_rows(np.random.default_rng(p), 100, p))
+    sums = sums_over(random_rows(np.random.default_rng(p), 100, p))
     vector = Layout(sums.p, full_matrix).pack(sums)
     assert vector.shape == ((p * p if full_matrix else p * (p + 1) // 2) + p,)
     gram, moment = Layout(p, full_matrix).unpack(vector)
@@ -60,7 +61,7 @@ def test_wide_integers_pass_through(full_matrix: bool) -> None:
 
 def test_wrong_sizes_are_refused() -> None:
     with pytest.raises(ValueError, match="features"):
-        Layout(3).pack(sums_of(random_rows(np.random.default_rng(0), 5, 2)))
+        Layout(3).pack(sums_over(random_rows(np.random.default_rng(0), 5, 2)))
     with pytest.raises(ValueError, match="expected 5"):
         Layout(2).unpack(np.zeros(6, np.int64))
 
@@ -77,8 +78,8 @@ def row(draw: st.DrawFn, p: int) -> Row:
 
 
 def vector_of(rows: list[Row], full_matrix: bool) -> list[int]:
-    plain = PlainRows(np.array([x for x, _ in rows], np.int32), np.array([y for _, y in rows], np.int32))
-    return [int(v) for v in Layout(sums_of(plain).p, full_matrix).pack(sums_of(plain))]
+    plain = Rows(np.array([x for x, _ in rows], np.int32), np.array([y for _, y in rows], np.int32))
+    return [int(v) for v in Layout(sums_over(plain).p, full_matrix).pack(sums_over(plain))]
 
 
 @given(st.data(), st.integers(1, 5), st.booleans())

@@ -15,7 +15,7 @@ from expost.goals.measure import mean_left_out, mean_left_out_error
 from expost.mechanisms import ThroughHuber, mechanism_for
 from expost.mechanisms.moments.covariance import RidgeCertificate
 from expost.noise import SeededSource
-from expost.passes.sums import sums_of
+from expost.passes.sums import sums_over
 from expost.search import METHODS, run_search
 from expost.search.request import Request
 from expost.solve.losses import HuberLoss, SquaredLoss
@@ -157,7 +157,7 @@ def test_the_promise_is_kept_and_cheaper(alpha):
         over += risk.excess(np.asarray(release.hypothesis)) > alpha
     assert stats.binom.sf(over - 1, 60, gamma) > RARE
     moments = [
-        run_search(sums_of(rows), problem, ExcessRisk(alpha), failure_probability=gamma, random_state=seed)
+        run_search(sums_over(rows), problem, ExcessRisk(alpha), failure_probability=gamma, random_state=seed)
         for seed in range(5)
     ]
     assert {release.perturbation for release in moments} == {"covariance"}

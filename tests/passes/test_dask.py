@@ -62,7 +62,9 @@ class Deadly:
 
 
 def source(file) -> EncodedSource:
-    return EncodedSource(open_disk(file), Encoding(Schema.from_dict(LABELS)), batch_rows=100)
+    source = EncodedSource(open_disk(file), Encoding(Schema.from_dict(LABELS)))
+    source.batch_rows = 100
+    return source
 
 
 def same(first, second) -> bool:

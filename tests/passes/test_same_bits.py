@@ -92,8 +92,8 @@ def test_rows_are_streamed_and_not_kept(files, always_streamed, monkeypatch):
 
 
 def gradient(file, rows_at_a_time: int) -> bytes:
-    source = EncodedSource(open_disk(file), Encoding(Schema.from_dict(LABELS)), rows_at_a_time)
-    source.n = N
+    source = EncodedSource(open_disk(file), Encoding(Schema.from_dict(LABELS)))
+    source.n, source.batch_rows = N, rows_at_a_time
     return passes.Passes(LogisticLoss(), source).slopes(np.linspace(-1, 1, source.p)).gradient.tobytes()
 
 

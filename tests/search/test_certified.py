@@ -13,7 +13,7 @@ from expost import ExcessRisk
 from expost.exceptions import TargetUnreachable
 from expost.mechanisms import Covariance, mechanism_of
 from expost.noise import SeededSource
-from expost.passes.sums import sums_of
+from expost.passes.sums import sums_over
 from expost.search import run_search
 from expost.solve.losses import LogisticLoss, SquaredLoss
 from expost.table.bounds_encoding import Preparation
@@ -119,7 +119,7 @@ class TestCosts:
         free = problem_of(rows, SquaredLoss())
         stated = dataclasses.replace(free, radius=0.1, radius_stated=True)
         one, other = (
-            run_search(sums_of(rows), problem, ExcessRisk(0.01), method=method, random_state=1)
+            run_search(sums_over(rows), problem, ExcessRisk(0.01), method=method, random_state=1)
             for problem in (free, stated)
         )
         assert np.linalg.norm(one.hypothesis) > 0.1

@@ -21,7 +21,7 @@ from expost.mechanisms import Covariance, ObjectivePerturbation, Output
 from expost.mechanisms.moments.gaussian_moments import GaussianMoments
 from expost.noise import NoisePath, SeededSource
 from expost.passes.engine import LocalEngine
-from expost.passes.sums import Sums, sums_of
+from expost.passes.sums import Sums, sums_over
 from expost.release.page import report
 from expost.search import DoublingPlan, doubling_search, run_search, search_path
 from expost.search.above_threshold import AboveThreshold, calibrate
@@ -121,7 +121,7 @@ def test_rows_words_and_rules_of_ones_own_are_claimed():
 def test_what_is_handed_over_is_claimed():
     rows = regression_rows(N)
     by_hand = Sums(N, 4, np.eye(4, dtype=np.int64), np.zeros(4, dtype=np.int64), 2**40)
-    for given in (sums_of(rows), by_hand):
+    for given in (sums_over(rows), by_hand):
         (claim,) = search(given).claims
         assert "sums given" in claim
     for generator in (Covariance().on(rows, problem(SquaredLoss())), OwnMechanism().on(rows, problem(SquaredLoss()))):
@@ -247,12 +247,16 @@ def test_sums_are_judged_by_what_their_rows_declare():
     """As the rows themselves: noise for a smaller shape, or for another ball, would hide too little of a row."""
     rows, asked = regression_rows(N), problem(SquaredLoss())
     small, unit, longer = l2_ball(4, 0.01), l2_ball(4), MemorySource(dataclasses.replace(rows, norm="l2"))
-    for given in (rows, sums_of(rows), sums_of(rows) + Sums(0, 4, *(np.zeros((4,) * k, np.int64) for k in (2, 1)), 0)):
+    for given in (
+        rows,
+        sums_over(rows),
+        sums_over(rows) + Sums(0, 4, *(np.zeros((4,) * k, np.int64) for k in (2, 1)), 0),
+    ):
         with pytest.raises(ValueError, match="do not declare the shape"):
             GaussianMoments(small).on(given, asked)
         options = {"delta": 1e-6, "max_epsilon": 1.0}
         assert search(GaussianMoments(unit).on(given, asked), **options).status == "released"
-    for given in (longer, sums_of(longer), sums_of(longer) + sums_of(rows)):
+    for given in (longer, sums_over(longer), sums_over(longer) + sums_over(rows)):
         with pytest.raises(ValueError, match=r"ℓ₁ ball"):
             run_search(given, dataclasses.replace(asked, n=given.n), ExcessRisk(0.05), perturbation="covariance")
 
@@ -300,7 +304,7 @@ def test_paths_and_rules_of_ones_own(target):
 def test_a_problem_about_other_rows_is_refused(many, perturbation):
     """Ten times the rows would make every sensitivity a tenth of what it is."""
     rows, other = regression_rows(N), dataclasses.replace(problem(SquaredLoss()), **many)
-    for given in (rows, MemorySource(rows), *([sums_of(rows)] if perturbation != "output" else [])):
+    for given in (rows, MemorySource(rows), *([sums_over(rows)] if perturbation != "output" else [])):
         with pytest.raises(ValueError, match="Nothing was spent"):
             run_search(given, other, ExcessRisk(0.05), perturbation=perturbation, random_state=0)
     with pytest.raises(ValueError, match="the problem is about"):

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 
 from expost.solve.losses import HuberLoss, LogisticLoss, Loss, SmoothedHingeLoss, SquaredLoss, WeightedLoss
+from expost.table.rows import Rows
 
 ONE = 2**20
 Floats = npt.NDArray[np.float64]
@@ -27,15 +26,7 @@ LOSSES: list[Loss] = [
 ]
 
 
-@dataclass(frozen=True)
-class PlainRows:
-    """The least that counts as rows: two integer arrays."""
-
-    x: Ints
-    y: Ints
-
-
-def random_rows(rng: np.random.Generator, n: int, p: int, *, full: bool = False) -> PlainRows:
+def random_rows(rng: np.random.Generator, n: int, p: int, *, full: bool = False) -> Rows:
     """Rows with norms spread over [0, 1], or all exactly one if ``full``."""
     shares = rng.dirichlet(np.full(p, 0.5), size=n)
     x = np.trunc(shares * ONE).astype(np.int32)
@@ -44,7 +35,7 @@ def random_rows(rng: np.random.Generator, n: int, p: int, *, full: bool = False)
     else:
         x = (x * rng.uniform(size=(n, 1))).astype(np.int32)
     x *= rng.choice(np.array([-1, 1], np.int32), size=(n, p))
-    return PlainRows(x, rng.integers(-ONE, ONE + 1, size=n).astype(np.int32))
+    return Rows(x, rng.integers(-ONE, ONE + 1, size=n).astype(np.int32))
 
 
 def random_problem(rng: np.random.Generator, n: int, p: int, loss: Loss) -> tuple[Floats, Floats]:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from expost.exceptions import ConvergenceError
-from expost.passes.sums import Sums, sums_of
+from expost.passes.sums import Sums, sums_over
 from expost.solve.error_bounds import DescentBounds, GeneralErrors, default_tolerance
 from expost.solve.exact import ExactObjective, ellipsoid_steps, exact_minimiser, precision
 from expost.solve.losses import LogisticLoss, Loss, SmoothedHingeLoss, SquaredLoss
@@ -257,6 +257,6 @@ def test_ridge_from_sums_of_collinear_rows(radius: float) -> None:
 def test_ridge_bounds_are_public() -> None:
     rng = np.random.default_rng(10)
     for radius in (math.inf, 2.0):
-        risks = [RidgeRisk(sums_of(random_rows(rng, 50, 3)), 0.01, radius) for _ in range(3)]
+        risks = [RidgeRisk(sums_over(random_rows(rng, 50, 3)), 0.01, radius) for _ in range(3)]
         assert len({(r.distance_bound, r.excess_error_bound(2.0), r.gradient_error_bound(1.0)) for r in risks}) == 1
         assert risks[0].bounds == type(risks[0].bounds)(3, 0.01, radius)

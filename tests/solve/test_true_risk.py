@@ -9,15 +9,16 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from expost.passes.sums import sums_of
+from expost.passes.sums import sums_over
 from expost.solve.losses import LogisticLoss, Loss, SquaredLoss
 from expost.solve.true_risk import GeneralRisk, RidgeRisk, Risk, minimise
-from tests.solve.helpers import LOSSES, PlainRows, in_ball, objective, random_problem, random_rows
+from expost.table.rows import Rows
+from tests.solve.helpers import LOSSES, in_ball, objective, random_problem, random_rows
 
 each_loss = pytest.mark.parametrize("loss", LOSSES, ids=repr)
 
 
-def exact_ridge_risk(rows: PlainRows, lam: float, theta: np.ndarray) -> Fraction:
+def exact_ridge_risk(rows: Rows, lam: float, theta: np.ndarray) -> Fraction:
     """L(θ) in rational arithmetic."""
     t = [Fraction(float(v)) for v in theta]
     total = Fraction(0)
@@ -27,7 +28,7 @@ def exact_ridge_risk(rows: PlainRows, lam: float, theta: np.ndarray) -> Fraction
     return total / (2 * len(rows.y)) + Fraction(lam) / 2 * sum(v * v for v in t)
 
 
-def exact_ridge_minimum(rows: PlainRows, lam: float) -> Fraction:
+def exact_ridge_minimum(rows: Rows, lam: float) -> Fraction:
     """The unconstrained minimum for two features, by Cramer's rule."""
     n = len(rows.y)
     x, y = rows.x.astype(object), rows.y.astype(object)
@@ -47,7 +48,7 @@ def test_ridge_excess_against_rational_arithmetic(lam: float) -> None:
     natural = SquaredLoss().radius(lam)
     lowest = exact_ridge_minimum(rows, lam)
     for radius in (math.inf, natural):
-        risk = RidgeRisk(sums_of(rows), lam, radius)
+        risk = RidgeRisk(sums_over(rows), lam, radius)
         bound = risk.excess_error_bound(natural)
         assert bound < 1e-4 * max(1.0, natural**2)
         for theta in [risk.optimum, *(in_ball(rng, 2, natural) for _ in range(20))]:
@@ -58,7 +59,7 @@ def test_ridge_excess_against_rational_arithmetic(lam: float) -> None:
 
 def test_ridge_error_bound_is_small_where_it_is_used() -> None:
     rows = random_rows(np.random.default_rng(1), 1000, 77)
-    risk = RidgeRisk(sums_of(rows), 0.005, SquaredLoss().paper_radius(0.005))
+    risk = RidgeRisk(sums_over(rows), 0.005, SquaredLoss().paper_radius(0.005))
     assert risk.excess_error_bound(SquaredLoss().paper_radius(0.005)) < 1e-9
     assert risk.distance_bound < 1e-6
 
@@ -70,8 +71,8 @@ def test_ridge_in_a_ball_that_binds(radius: float) -> None:
     rows = random_rows(rng, 300, 3, full=True)
     x = rows.x / 2**20
     y = np.clip(x @ np.array([3.0, -2.0, 1.0]), -1.0, 1.0)
-    rows = PlainRows(rows.x, np.round(y * 2**20).astype(np.int32))
-    risk = RidgeRisk(sums_of(rows), lam, radius)
+    rows = Rows(rows.x, np.round(y * 2**20).astype(np.int32))
+    risk = RidgeRisk(sums_over(rows), lam, radius)
     minimum = minimise(loss, x, rows.y / 2**20, lam, radius=radius)
     assert minimum.multiplier > 0.0
     assert np.linalg.norm(risk.optimum - minimum.theta) <= risk.distance_bound + minimum.bounds.distance_bound
@@ -91,7 +92,7 @@ def test_ridge_meets_its_public_tolerance(p: int, lam: float) -> None:
     for _ in range(20):
         rows = random_rows(rng, int(rng.integers(1, 30)), p)
         for radius in (math.inf, SquaredLoss().radius(lam), 1.0, 1e-3):
-            RidgeRisk(sums_of(rows), lam, radius)
+            RidgeRisk(sums_over(rows), lam, radius)
 
 
 @each_loss
@@ -182,7 +183,7 @@ def test_error_bounds_are_public() -> None:
     for _ in range(3):
         x, y = random_problem(rng, 100, 3, LogisticLoss())
         general.add(GeneralRisk(minimise(LogisticLoss(), x, y, lam, radius=2.0)).excess_error_bound(2.0))
-        ridge.add(RidgeRisk(sums_of(random_rows(rng, 100, 3)), lam, 2.0).excess_error_bound(2.0))
+        ridge.add(RidgeRisk(sums_over(random_rows(rng, 100, 3)), lam, 2.0).excess_error_bound(2.0))
     assert len(general) == len(ridge) == 1
 
 
@@ -190,7 +191,7 @@ def test_risks_do_not_leave() -> None:
     rows = random_rows(np.random.default_rng(8), 20, 2)
     x, y = rows.x / 2**20, rows.y / 2**20
     risks: list[Risk] = [
-        RidgeRisk(sums_of(rows), 0.1, 1.0),
+        RidgeRisk(sums_over(rows), 0.1, 1.0),
         GeneralRisk(minimise(SquaredLoss(), x, y, 0.1)),
     ]
     for risk in risks:

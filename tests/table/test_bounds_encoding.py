@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, strategies as st
 from hypothesis.extra import numpy as hnp
 
+from expost.table import bounds_encoding
 from expost.table.bounds import Bounds
 from expost.table.bounds_encoding import Preparation, resolve_feature_bound
 from expost.table.rows import ONE
@@ -57,7 +58,9 @@ def test_chunks_make_no_difference_to_the_bit(data):
     X, y = table(data.draw, recipe, anything, max_rows=12)
     whole = recipe.prepare_regression(X, y, on_invalid="clip")
     chunk = data.draw(st.integers(1, len(X)))
-    parts = recipe.prepare_regression(X, y, on_invalid="clip", chunk_size=chunk)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bounds_encoding, "_CHUNK_ROWS", chunk)
+        parts = recipe.prepare_regression(X, y, on_invalid="clip")
     assert np.array_equal(whole.x, parts.x)
     assert np.array_equal(whole.y, parts.y)
 
@@ -243,8 +246,6 @@ def test_structure_errors():
     good = ([[1.0, 1.0]], [1.0])
     with pytest.raises(ValueError, match="on_invalid must be"):
         recipe.prepare_regression(*good, on_invalid="drop")
-    with pytest.raises(ValueError, match="chunk_size"):
-        recipe.prepare_regression(*good, chunk_size=0)
     with pytest.raises(ValueError, match="prepares regression"):
         recipe.prepare_classification(*good, (0, 1))
     with pytest.raises(ValueError, match="theta must have shape"):
@@ -337,6 +338,8 @@ def test_odd_cells_do_not_depend_on_their_neighbours(cells, chunk):
     for i, cell in enumerate(cells):
         X[i, 0] = cell
     whole = recipe.prepare_regression(X, X[:, 0], on_invalid="clip")
-    parts = recipe.prepare_regression(X, X[:, 0], on_invalid="clip", chunk_size=chunk)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bounds_encoding, "_CHUNK_ROWS", chunk)
+        parts = recipe.prepare_regression(X, X[:, 0], on_invalid="clip")
     assert np.array_equal(whole.x, parts.x)
     assert np.array_equal(whole.y, parts.y)

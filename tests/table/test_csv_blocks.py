@@ -15,7 +15,7 @@ from expost.exceptions import UnreadableFile
 from expost.table import csv_lines as csv_blocks, csv_lines as lines
 from expost.table.cells import Lookup
 from expost.table.csv_lines import CsvFile, Held
-from expost.table.files import read_columns
+from tests.helpers import cut, read_columns
 
 MARKS = Lookup([["", "?", -9]])
 PLACES = Lookup([["Bern"], ["Oslo"], ["", "?"]])
@@ -57,14 +57,14 @@ def test_every_cut_gives_the_same_cells(tmp_path, content):
     path.write_bytes(content)
     whole = expected(path)
     for size in [1, 2, 3, 5, 8, 13, 21, 34, 100, 10_000]:
-        file = CsvFile(path, part_bytes=size)
+        file = cut(CsvFile(path), size)
         assert read(file) == whole
         assert file.count() == len(whole[2])
     packed = tmp_path / "t.csv.gz"
     packed.write_bytes(gzip.compress(content))
     for size in (1, 7, 10_000):
-        assert read(CsvFile(packed, part_bytes=size)) == whole
-        assert CsvFile(packed, part_bytes=size).count() == len(whole[2])
+        assert read(cut(CsvFile(packed), size)) == whole
+        assert cut(CsvFile(packed), size).count() == len(whole[2])
 
 
 def test_lines_of_a_byte_are_taken_apart_few_at_a_time(tmp_path):
@@ -101,7 +101,7 @@ def test_every_cut_finds_the_same_lines_too_long(tmp_path, monkeypatch, end):
         assert not np.frombuffer(whole[1], dtype=np.bool_)[[2, 4]].any()  # not missing: they cannot be read
         for size in (1, 2, 3, 5, 8, 13, 21, 34, 100, 10_000):
             for each in (path, packed):
-                file = CsvFile(each, part_bytes=size)
+                file = cut(CsvFile(each), size)
                 assert read(file) == whole
                 assert file.count() == len(whole[2])
 
@@ -147,7 +147,7 @@ def test_a_mark_is_left_out_by_arrow_at_the_start_of_a_block(monkeypatch, tmp_pa
     (tmp_path / "t.csv").write_bytes(MARKED)
     whole = expected(tmp_path / "t.csv")
     monkeypatch.setattr(csv_blocks, "MARK", b"\0")
-    assert any(read(CsvFile(tmp_path / "t.csv", part_bytes=size)) != whole for size in (1, 13, 10_000))
+    assert any(read(cut(CsvFile(tmp_path / "t.csv"), size)) != whole for size in (1, 13, 10_000))
 
 
 @pytest.mark.parametrize("encoding", ["hz", "iso2022_kr", "shift_jisx0213", "utf-7", "utf-16", "klingon"])

@@ -17,10 +17,9 @@ from hypothesis import given, strategies as st
 from expost import Schema
 from expost.exceptions import InvalidRows
 from expost.table.encoding import Encoding
-from expost.table.files import read_columns
 from expost.table.kinds import Boolean, Categorical, Numeric
 from expost.table.rows import ONE, by_column
-from tests.helpers import readable_cells
+from tests.helpers import read_columns, readable_cells
 
 from .hostile import SECRET, shows
 

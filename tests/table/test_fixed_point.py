@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, strategies as st
 from hypothesis.extra import numpy as hnp
 
-from expost.table.rows import FRACTION_BITS, MAX_COLUMNS, ONE, clip_l1, clip_unit, to_fixed_point
+from expost.table.rows import FRACTION_BITS, MAX_COLUMNS, ONE, clip_l1, to_fixed_point
 
 shapes = hnp.array_shapes(min_dims=2, max_dims=2, max_side=6)
 finite_rows = hnp.arrays(np.float64, shapes, elements=st.floats(allow_nan=False, allow_infinity=False))
@@ -95,16 +95,3 @@ def test_clip_refuses_what_could_overflow():
             clip_l1(np.zeros((1, 1), dtype=np.int64), bound)
     with pytest.raises(ValueError, match="int64"):
         clip_l1(np.zeros((1, 1)))
-
-
-@given(hnp.arrays(np.float64, st.integers(0, 8), elements=st.floats(allow_nan=False)))
-def test_clip_unit(y):
-    got = clip_unit(y)
-    assert got.dtype == np.int64
-    expected = [ONE if v >= 1 else -ONE if v <= -1 else int(Fraction(v) * ONE) for v in y.tolist()]
-    assert got.tolist() == expected
-
-
-def test_clip_unit_refuses_nan():
-    with pytest.raises(ValueError, match="NaN"):
-        clip_unit(np.array([np.nan]))

@@ -10,8 +10,8 @@ import pytest
 
 from expost.exceptions import UnreadableFile
 from expost.table.columns import DictionaryColumn
-from expost.table.files import read_columns
 from expost.table.parquet import ParquetTable
+from tests.helpers import read_columns
 
 N = 1000
 TEXTS = {

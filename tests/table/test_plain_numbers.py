@@ -35,7 +35,7 @@ def test_they_are_what_each_cell_would_be_by_itself():
     encoding = Encoding(
         Schema.from_dict({"target": "y", "classes": ["no", "yes"], "missing": [-9], "columns": described})
     )
-    rows, counts = encoding.encode(pa.table(table), "clip"), encoding.tallies(pa.table(table))
+    rows, *counts = encoding.encode_and_count(pa.table(table), "clip")
     for j, (name, (low, high)) in enumerate({**BOUNDS, "f": (0, 40)}.items(), start=1):
         cells = [math.nan if cell == -9 else float(cell) for cell in columns[name]]
         assert rows.x[:, j].tolist() == [by_itself(cell, float(low), float(high), encoding.unit) for cell in cells]
@@ -44,14 +44,13 @@ def test_they_are_what_each_cell_would_be_by_itself():
         assert tally.outside == sum(cell < low or cell > high for cell in cells)
     assert counts[0][1].missing == 1
     loose = {name: list(cells) for name, cells in table.items()}  # cells of a list, each with a type of its own
-    assert np.array_equal(rows.x, encoding.encode(loose, "clip").x)
-    assert counts == encoding.tallies(loose)
+    same, *found = encoding.encode_and_count(loose, "clip")
+    assert np.array_equal(rows.x, same.x)
+    assert counts == found
 
 
 def test_a_forgotten_mark_would_be_noticed():
     described = {"target": "y", "classes": [0, 1], "columns": {"a": {"bounds": [-10, 10]}}}
     table = {"a": np.array([1.0, -9.0]), "y": np.array([0, 1])}
-    missing = [
-        Encoding(Schema.from_dict({**described, "missing": marks})).tallies(table)[0][0].missing for marks in ([-9], [])
-    ]
-    assert missing == [1, 0]
+    encodings = [Encoding(Schema.from_dict({**described, "missing": marks})) for marks in ([-9], [])]
+    assert [encoding.encode_and_count(table, "clip")[1][0].missing for encoding in encodings] == [1, 0]

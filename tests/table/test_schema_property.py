@@ -16,9 +16,8 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from expost import Schema
 from expost.table.encoding import Encoding
-from expost.table.files import read_columns
 from expost.table.kinds import Boolean, Categorical, Dated, Numeric
-from tests.helpers import readable_cells, repetitions
+from tests.helpers import read_columns, readable_cells, repetitions
 
 from .hostile import any_cell, silence
 

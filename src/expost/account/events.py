@@ -77,13 +77,7 @@ class Process:
 
     @property
     def alive(self) -> bool:
-        """Whether it is running on this host now.
-
-        Examples
-        --------
-        >>> Process.this().alive, Process(socket.gethostname(), os.getpid(), "another boot").alive
-        (True, False)
-        """
+        """Whether it is running on this host now."""
         if self.host != socket.gethostname() or not _exists(self.pid):
             return False
         now = _started(self.pid)

@@ -262,14 +262,7 @@ class CurveLoss(PrivacyLoss):
 
 @dataclass(frozen=True)
 class ApproximateCap(PrivacyLoss):
-    """(ε, δ): all of it speaks for one table, against a neighbour, by more than e^ε with a chance of at most δ.
-
-    Examples
-    --------
-    >>> cap = ApproximateCap(1.0, 1e-6)
-    >>> cap.text(), cap.ceiling([], 1e-6) > 0.99
-    ('1 at δ = 1e-06', True)
-    """
+    """(ε, δ): all of it speaks for one table, against a neighbour, by more than e^ε with a chance of at most δ."""
 
     epsilon: float
     delta: float
@@ -332,13 +325,7 @@ class ApproximateCap(PrivacyLoss):
         return CurveLoss(self._known(release.epsilon_beside(booked), release.delta), self.delta)
 
     def _known(self, epsilon: float, delta: float) -> Curve:
-        """Return what holds of a search of which only ε is known: at every order, and at a δ what the lemma asks for.
-
-        Examples
-        --------
-        >>> round(ApproximateCap(1.0, 1e-6)._known(0.31, 1e-6).losses[0], 3)
-        0.353
-        """
+        """Return what holds of a search of which ε alone is known: that at every order, or at a δ the lemma's."""
         if not delta or not math.isfinite(epsilon):
             return Curve.ex_post(epsilon)
         # ρ, which the tail mean is above
@@ -388,13 +375,7 @@ KINDS: dict[str, type[PureLoss] | type[CurveLoss] | type[ApproximateCap]] = {
 
 
 def loss_from_json(text: str) -> Any:
-    """Read what :meth:`PrivacyLoss.to_json` wrote.
-
-    Examples
-    --------
-    >>> loss_from_json(PureLoss(0.1).to_json())
-    PureLoss(epsilon=0.1)
-    """
+    """Read what :meth:`PrivacyLoss.to_json` wrote."""
     try:
         plain = json.loads(text)
         return KINDS[plain.pop("kind")].from_dict(plain)

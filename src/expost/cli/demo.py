@@ -23,14 +23,7 @@ ERROR_RATE = 0.25
 
 
 def run_demo(n: int = 20_000, *, random_state: int | None = None) -> tuple[str, str]:
-    """Fit a generated survey; returns the status and what to print: the release, and what a curator alone could know.
-
-    Examples
-    --------
-    >>> status, text = run_demo(random_state=0)
-    >>> status, "floor_area" in text
-    ('released', True)
-    """
+    """Fit a generated survey; returns the status and what to print: the release, and what only a curator could know."""
     import pyarrow as pa
 
     from expost.datasets.survey import SURVEY_SCHEMA, make_survey

@@ -288,24 +288,17 @@ def stated_goal(options: argparse.Namespace) -> goals.Goal | None:
 
 def check_tables(path: Path) -> None:
     """Complain about a file, folder, pattern of tables or database that cannot be read."""
-    from expost.table.formats import database_in, require_package_for
+    from expost.table.formats import ENDINGS, database_in, ends, require_package_for
 
     database = database_in(path)
     if database is not None:
         check_input(database[1], "database")
         require_package_for(path)
     elif not path.is_dir() and (path.exists() or not any(mark in str(path) for mark in "*?[")):
-        check_table(path)
-
-
-def check_table(path: Path) -> None:
-    """Complain about a table that cannot be read: none, a folder, no permission, of an unknown kind."""
-    from expost.table.formats import ENDINGS, ends, require_package_for
-
-    check_input(path)
-    if not ends(path, ENDINGS):
-        raise ValueError(f"cannot tell the type of {path}; its name must end in {', '.join(ENDINGS)}")
-    require_package_for(path)
+        check_input(path)
+        if not ends(path, ENDINGS):
+            raise ValueError(f"cannot tell the type of {path}; its name must end in {', '.join(ENDINGS)}")
+        require_package_for(path)
 
 
 def check_input(path: Path, what: str = "file", hint: str = "") -> None:

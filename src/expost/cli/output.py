@@ -143,13 +143,6 @@ def write_new(stem: Path, suffix: str, content: str, but: Path | None = None, be
     """Write a file under the first free name of ``stem.json``, ``stem-2.json`` and so on; returns the name.
 
     ``but`` is not free: something else is to be written there. ``beside``: what is to be free as well.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     [write_new(Path(folder, "survey"), ".json", "{}").name for _ in range(3)]
-    ['survey.json', 'survey-2.json', 'survey-3.json']
     """
     number = 1
     while True:

@@ -23,11 +23,6 @@ class Progress:
 
     It watches passes over rows (`expost.passes.engine`): of one that takes longer than a second it says how fast it is
     and how long it will take, on a terminal or if ``passes`` asks for it.
-
-    Examples
-    --------
-    >>> with Progress(sys.stdout) as progress:
-    ...     progress.stage("quick work")  # over before the first second: silent
     """
 
     def __init__(self, stream: TextIO | None = None, *, passes: bool = False) -> None:

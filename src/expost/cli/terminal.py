@@ -292,13 +292,7 @@ def with_notes(text: str, error: BaseException | str) -> str:
 
 
 def unspent(text: str) -> str:
-    """Return what is wrong, and that nothing was spent if it does not say so.
-
-    Examples
-    --------
-    >>> unspent("there is no file data.csv"), unspent("too few rows. Nothing was spent.")
-    ('there is no file data.csv. Nothing was spent', 'too few rows. Nothing was spent.')
-    """
+    """Return what is wrong, and that nothing was spent if it does not say so."""
     return text if UNSPENT.lower() in text.lower() else _then(text, UNSPENT)
 
 

@@ -92,17 +92,6 @@ def open_features(
     Returns
     -------
     RawRows
-
-    Examples
-    --------
-    >>> from sklearn.base import BaseEstimator
-    >>> class Nothing(BaseEstimator):
-    ...     pass
-    >>> nothing = Nothing()
-    >>> open_features(nothing, pa.table({"age": [31, 47]}), reset=True)
-    Columns(n=2, width=1)
-    >>> nothing.feature_names_in_
-    array(['age'], dtype=object)
     """
     rows = open_rows(X, on_invalid=on_invalid, width=stated_width(bounds) if reset else estimator.n_features_in_)
     for amount, what, enough in ((rows.n, "sample(s)", least), (rows.width, "feature(s)", 1)):
@@ -258,14 +247,7 @@ def is_usual(value: Any, usual: Any) -> bool:
 
 
 def settled_regularization(stated: Any, preparation: Preparation) -> float:
-    """Return λ for a promise that is about one: as stated, or small enough that it does not shrink the model away.
-
-    Examples
-    --------
-    >>> recipe = Preparation(None, 20.0, target=None, intercept_weight=0, n_columns=20)
-    >>> settled_regularization("auto", recipe), settled_regularization(0.5, recipe)
-    (0.00025, 0.5)
-    """
+    """Return λ for a promise that is about one: as stated, or small enough that it does not shrink the model away."""
     if is_usual(stated, AUTO):
         return min(_USUAL, _SHRUNK / preparation.divisor**2)
     if isinstance(stated, str):

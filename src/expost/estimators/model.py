@@ -375,9 +375,8 @@ class AccuracyFirstModel(CountedClones):
             engine = as_engine(self.engine, table)
             source = stream_of(table, encoding, engine) if y is None else None
         if source is None:
-            raw = encoding.open(with_target(table, encoding.schema, y))
-            rows = encoding.encode(raw, on_invalid="clip" if clip else "error")
-            tallies, target = encoding.tallies(encoding.slotted(raw))
+            made = with_target(table, encoding.schema, y)
+            rows, tallies, target = encoding.encode_and_count(made, self.on_invalid)
             return *((rows, None) if parting is None else parting.of(rows)), tallies, target
         if isinstance(source, PersonSource) and not clip:  # all rows are judged, also those that fill no slot
             encoding.require_fit(*encoding.tallied(*counted(source.every_row(), engine)))

@@ -87,13 +87,7 @@ class PublicBoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.clip = clip
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Check the bounds against the number and names of the columns of X, an array-like of shape (n, p).
-
-        Examples
-        --------
-        >>> PublicBoundsScaler(bounds=1).fit([[0.0, 0.0]]).bounds_
-        Bounds(lower=(-1.0, -1.0), upper=(1.0, 1.0))
-        """
+        """Check the bounds against the number and names of the columns of X, an array-like of shape (n, p)."""
         open_features(self, X, reset=True, on_invalid="clip", bounds=self.bounds)
         bounds = resolve_bounds(self.bounds, self.n_features_in_, getattr(self, "feature_names_in_", None))
         if bounds is None:
@@ -102,25 +96,13 @@ class PublicBoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: Any) -> npt.NDArray[np.float64]:
-        """Scale the columns of an array-like of shape (n, p) to [−1, 1].
-
-        Examples
-        --------
-        >>> PublicBoundsScaler(bounds=4, clip=False).fit([[0.0]]).transform([[6.0]])
-        array([[1.5]])
-        """
+        """Scale the columns of an array-like of shape (n, p) to [−1, 1]."""
         check_is_fitted(self)
         rows = open_features(self, X, reset=False, on_invalid="clip")
         return self.bounds_.scale(rows.floats(slice(None)), clip=self.clip)
 
     def inverse_transform(self, X: Any) -> npt.NDArray[np.float64]:
-        """Undo the scaling of an array-like of shape (n, p); what was clipped stays at its bound.
-
-        Examples
-        --------
-        >>> PublicBoundsScaler(bounds=(0, 10)).fit([[0.0]]).inverse_transform([[0.5]])
-        array([[7.5]])
-        """
+        """Undo the scaling of an array-like of shape (n, p); what was clipped stays at its bound."""
         check_is_fitted(self)
         rows = open_rows(X, on_invalid="clip")
         if rows.width != self.n_features_in_:

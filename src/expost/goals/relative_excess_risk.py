@@ -112,7 +112,7 @@ def constant_gain(risk: Any, loss: Loss) -> float:
     if loss.name == "squared":
         mean = risk.target_mean
         if mean is None:
-            raise ValueError("these sums say nothing of Σy, which the best constant needs; make them with sums_of")
+            raise ValueError("these sums say nothing of Σy, which the best constant needs; make them with sums_over")
         return 0.5 * float(mean) ** 2
     objective = risk.objective
     return math.log(2.0) - _entropy(objective.count(objective.y > 0.0), objective.n)

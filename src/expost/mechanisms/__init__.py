@@ -50,13 +50,7 @@ __getattr__, __all__ = public_names(__name__, {"MECHANISMS": _mechanisms})
 
 
 def mechanism_of(name: str, *, noise: str = "laplace", full_matrix: bool = False) -> Mechanism:
-    """Return the mechanism of a name.
-
-    Examples
-    --------
-    >>> mechanism_of("output", noise="spherical")
-    Output(noise='spherical')
-    """
+    """Return the mechanism of a name."""
     validation.one_of("perturbation", name, list(NAMES))
     return _mechanisms()[name].of(noise=noise, full_matrix=full_matrix)
 

@@ -456,13 +456,6 @@ def paper_logistic_epsilon(problem: Problem, excess_risk: float) -> float:
 
     Proof. b has Laplace coordinates of scale r = 2√p/(nλε), so E‖b‖² = 2pr² and E b = 0. The mean loss has slope at
     most 1 and rises by at most E‖b‖ ≤ √(2p)·r; the penalty rises by (λ/2)E‖b‖² = λpr². ∎
-
-    Examples
-    --------
-    >>> from expost.solve import LogisticLoss, Problem
-    >>> paper = Problem.of(LogisticLoss(), n=100_000, p=38, regularization=0.005, paper_constants=True)
-    >>> round(paper_logistic_epsilon(paper, 0.05), 3)
-    4.3
     """
     n, p, lam = problem.n, problem.p, problem.regularization
     a = 2 * math.sqrt(2) * p / (n * lam)

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
         SecureSource as SecureSource,
         SeededSource as SeededSource,
         WordSource as WordSource,
-        bernoulli as bernoulli,
         resolve_source as resolve_source,
     )
     from expost.noise.spherical import SphericalPath as SphericalPath

@@ -215,13 +215,6 @@ def discrete_laplace(
     -------
     ndarray
         int64, or Python integers (dtype object) where a draw exceeds 62 bits.
-
-    Examples
-    --------
-    >>> discrete_laplace(1.0, 1, 4, random_state=1).dtype
-    dtype('int64')
-    >>> abs(int(discrete_laplace(1e-7, 2**41, 1, random_state=1)[0])) > 2**55  # wider than int64 can promise
-    True
     """
     source = resolve_source(random_state)
     return laplace_draws(digit_table((rate_of(epsilon, sensitivity),)), None, size, source)
@@ -433,14 +426,6 @@ class KeptLevels(Private):
         Index of the first level that is kept.
     values
         Integers, or floats from a spherical path, level by level.
-
-    Examples
-    --------
-    >>> from expost.noise import NoisePath
-    >>> path = NoisePath(np.array([1000, 2000]), 1, [0.01, 0.1, 1.0], random_state=3)
-    >>> kept = KeptLevels.of(path, first=1)
-    >>> len(kept.to_bytes()), KeptLevels.from_bytes(kept.to_bytes(), 1, 2, "integers")
-    (64, KeptLevels(levels 1 to 2))
     """
 
     first: int

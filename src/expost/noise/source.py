@@ -154,13 +154,7 @@ class SeededSource:
 
 
 def resolve_source(random_state: int | np.random.RandomState | WordSource | None) -> WordSource:
-    """Return the source a ``random_state`` argument asks for; ``None`` is the secure one.
-
-    Examples
-    --------
-    >>> resolve_source(None).secure, resolve_source(0).secure
-    (True, False)
-    """
+    """Return the source a ``random_state`` argument asks for; ``None`` is the secure one."""
     if random_state is None:
         return SecureSource()
     if isinstance(random_state, int | np.integer) and not isinstance(random_state, bool):
@@ -221,39 +215,6 @@ def flip(bits: Callable[[int], int], source: WordSource, *, tied: int = 0) -> bo
         if word != digit:
             return word < digit
         depth += WORD
-
-
-def bernoulli(p: float | Fraction, size: int, *, random_state: int | WordSource | None = None) -> NDArray[np.bool_]:
-    """Flip ``size`` coins that come up True with probability exactly ``p``.
-
-    Parameters
-    ----------
-    p
-        A probability; a float stands for the binary fraction it is.
-    size
-        How many.
-    random_state
-        ``None`` for the secure source; an integer for simulation.
-
-    Examples
-    --------
-    >>> bernoulli(Fraction(1, 3), 6, random_state=0).shape
-    (6,)
-    >>> bool(bernoulli(1.0, 100).all())
-    True
-    """
-    if not 0 <= p <= 1:
-        raise ValueError(f"p must lie between 0 and 1, got {p}")
-    probability = exactly(p)
-    if probability == 1:  # its expansion would need a digit before the point
-        return np.ones(size, dtype=bool)
-    source = resolve_source(random_state)
-
-    def bits(count: int) -> int:
-        return (probability.numerator << count) // probability.denominator
-
-    first = np.uint16(bits(WORD))
-    return below(source.words(size), np.broadcast_to(first, size), lambda _: bits, source)
 
 
 _NEGLIGIBLE = 1 << 66  # 1/(1 + power) is below 2⁻⁶⁴ from here on, whatever an error below ½ hides

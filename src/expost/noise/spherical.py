@@ -56,14 +56,7 @@ def uniforms(count: int, source: WordSource) -> FloatArray:
 
 
 def spherical_noise(p: int, source: WordSource, count: int = 1) -> FloatArray:
-    """Draw so many vectors of density ∝ e^(−‖b‖₂) in p dimensions, a line for each.
-
-    Examples
-    --------
-    >>> from expost.noise.source import SeededSource
-    >>> spherical_noise(3, SeededSource(0), 2).shape
-    (2, 3)
-    """
+    """Draw so many vectors of density ∝ e^(−‖b‖₂) in p dimensions, a line for each."""
     direction = normals(count * p, source).reshape(count, p)
     norms = _exponentials(count * p, source).reshape(count, p).sum(axis=1)  # Gamma(p)
     squares = direction[:, None, :] @ direction[:, :, None]
@@ -71,15 +64,7 @@ def spherical_noise(p: int, source: WordSource, count: int = 1) -> FloatArray:
 
 
 def normals(count: int, source: WordSource) -> FloatArray:
-    """Draw standard normal variables.
-
-    Examples
-    --------
-    >>> from expost.noise.source import SeededSource
-    >>> draws = normals(10_000, SeededSource(0))
-    >>> bool(abs(draws.mean()) < 0.05), bool(0.95 < draws.std() < 1.05)
-    (True, True)
-    """
+    """Draw standard normal variables."""
     return np.asarray(special.ndtri(uniforms(count, source)))
 
 
@@ -92,13 +77,6 @@ class SphericalPath(Path):
         The private vector of floats, and its ℓ₂-sensitivity Δ.
     levels, random_state
         As for :class:`~expost.noise.NoisePath`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> path = SphericalPath(np.array([0.5, -0.25]), 0.01, [0.01, 0.1, 1.0], random_state=3)
-    >>> [step.epsilon for step in path]
-    [0.01, 0.1, 1.0]
     """
 
     noise = "over the reals"

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
         ROW_UNIT as ROW_UNIT,
         SUM_UNIT as SUM_UNIT,
         Sums as Sums,
-        sums_of as sums_of,
+        sums_over as sums_over,
     )
 
 __getattr__, __all__ = public_names(__name__)

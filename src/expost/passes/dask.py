@@ -253,13 +253,7 @@ def from_dask(X: Any, y: Any) -> tuple[Any, Any]:
 
 
 def as_engine(stated: Any, table: Any = None) -> Engine:
-    """Return the engine that is meant; by default Dask for what is Dask's.
-
-    Examples
-    --------
-    >>> as_engine(LocalEngine(threads=2))
-    LocalEngine(threads=2)
-    """
+    """Return the engine that is meant; by default Dask for what is Dask's."""
     if is_dask_frame(table) and stated is None:
         return DaskEngine()
     if stated is None or stated == "local":

@@ -454,16 +454,7 @@ _WORTH = 0.7  # kinds are used if there are at most this many times n
 
 
 def distinct(rows: Rows) -> tuple[NDArray[np.int32], NDArray[np.int32], FloatArray | None]:
-    """Return x and y with each kind of row once, and how many rows are of it; or all rows and ``None``.
-
-    Examples
-    --------
-    >>> x = np.zeros((5000, 2), dtype=np.int32)
-    >>> x[:1000] = 7
-    >>> kinds, _, counts = distinct(Rows(x, np.ones(5000, dtype=np.int32)))
-    >>> sorted(counts.tolist()), kinds.shape
-    ([1000.0, 4000.0], (2, 2))
-    """
+    """Return x and y with each kind of row once, and how many rows are of it; or all rows and ``None``."""
     x, y = rows.x, rows.y
     step = max(1, rows.n // _SAMPLE)
     sample = _keys(x[::step], y[::step])

@@ -117,13 +117,6 @@ class Scratch(PrivateRows, RowSource):
         Whether rows did not fit; nothing is kept then.
     size : int
         Bytes that were written.
-
-    Examples
-    --------
-    >>> scratch = Scratch(Path(tempfile.gettempdir()), 2, 3)
-    >>> scratch.keep(Batch(np.arange(6, dtype=np.int32).reshape(3, 2), np.zeros(3, dtype=np.int32)))
-    >>> [batch.x.tolist() for part in scratch.parts() for batch in scratch.read(part)]
-    [[[0, 1], [2, 3], [4, 5]]]
     """
 
     def __init__(self, folder: Path, p: int, n: int, spare: float = STATED) -> None:

@@ -9,23 +9,13 @@ as integers.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 
 from expost.numeric import AnyArray, FloatArray, IntegerArray, Private
 from expost.passes.engine import LocalEngine, Totals, add_totals
-from expost.table.rows import (
-    Batch,
-    MemorySource,
-    Norm,
-    Rows,
-    RowSource,
-    Shape,
-    by_column,
-    declared,
-    room_for,
-)
+from expost.table.rows import Batch, Norm, Rows, RowSource, Shape, as_source, by_column, declared, room_for
 from expost.table.streamed import StreamedSource
 
 #: One, in the units rows are stored in.
@@ -123,43 +113,13 @@ class Sums(Private):
         return mean(self.gram), mean(self.moment), self.target_square / scale
 
 
-def sums_of(rows: Any, *, chunk_size: int = MAX_CHUNK, threads: int = 1) -> Sums:
-    """Return the exact sums over ``rows``, bit-identical for every chunk size and number of threads.
-
-    Rows are a RowSource, or anything with ``x`` (n, p) and ``y`` (n,), integers in units of 2⁻²⁰. A row outside its
-    bounds is an error, since exactness and every sensitivity rest on them. A BLAS product is over ``chunk_size`` rows,
-    at most 8192.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from types import SimpleNamespace
-    >>> rows = SimpleNamespace(x=np.array([[2**20], [2**19]], np.int32), y=np.array([2**20, 0], np.int32))
-    >>> sums = sums_of(rows)
-    >>> int(sums.gram[0, 0]) == 2**40 + 2**38, int(sums.moment[0]) == 2**40
-    (True, True)
-    """
-    if not 1 <= chunk_size <= MAX_CHUNK:
-        raise ValueError(f"chunk_size must lie in [1, {MAX_CHUNK}] for float64 products to be exact")
-    if isinstance(rows, RowSource):
-        return sums_over(rows, chunk_size)
-    if not (isinstance(rows, Rows) and rows.norm == "l1"):
-        x, y = np.asarray(rows.x), np.asarray(rows.y)
-        if x.dtype.kind != "i" or y.dtype.kind != "i":
-            raise TypeError("rows must be integers in units of 2**-20")
-        rows = Rows(x, y)  # which checks their bounds
-    source = MemorySource(rows)
-    source.engine = LocalEngine(threads)
-    return sums_over(source, chunk_size)
-
-
 @dataclass(frozen=True)
 class ProductSums:
     """XᵀX, Xᵀy, Σy² and Σy of batches whose rows are within their bounds by how they were made; a pass."""
 
-    chunk_size: int = MAX_CHUNK
     #: What a row counts for whose label is negative, and whose is positive: it is (√w·x, √w·y), truncated towards zero.
     weights: tuple[float, float] = (1.0, 1.0)
+    chunk_size = MAX_CHUNK
     effort = 4.0  # of a cell, in units of a gradient's
 
     def __call__(self, batch: Batch) -> Totals:
@@ -182,21 +142,13 @@ class ProductSums:
         return *total, 0 if batch.cells is None else batch.cells
 
 
-def sums_over(source: RowSource, chunk_size: int = MAX_CHUNK, weights: tuple[float, float] = (1.0, 1.0)) -> Sums:
-    """Return the exact sums over a source, by one pass; of rows that weights of labels make shorter, if there are some.
-
-    Examples
-    --------
-    >>> from expost.table import Rows
-    >>> from expost.table.rows import MemorySource
-    >>> rows = Rows(np.array([[2**20], [2**19]], np.int32), np.array([2**20, 0], np.int32))
-    >>> sums_over(MemorySource(rows)).moment
-    array([1099511627776])
-    """
+def sums_over(rows: Rows | RowSource, weights: tuple[float, float] = (1.0, 1.0)) -> Sums:
+    """Return the exact sums over rows, by one pass; of those that weights of labels make shorter, if there are some."""
     if not all(0.0 < weight <= 1.0 for weight in weights):
         raise ValueError("weights must be positive and at most 1: they make no row longer")
+    source = as_source(rows)
     engine = LocalEngine() if source.engine is None else source.engine
-    n, both, targets, cells = engine.total(source, ProductSums(chunk_size, weights))
+    n, both, targets, cells = engine.total(source, ProductSums(weights))
     if isinstance(source, StreamedSource) and source.judge is not None:
         source.judge(cells, n)  # in the same pass: nothing has been drawn yet
         source.judge = None

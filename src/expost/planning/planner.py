@@ -333,13 +333,6 @@ class ArrayPricer(Pricer):
         δ, for regression; 0 is pure.
     tables, seed
         How many arrays to draw, and by which seed.
-
-    Examples
-    --------
-    >>> from expost import ExcessRisk
-    >>> price = ArrayPricer(True, 20_000, 5, "auto", 0.1, None, tables=2).price(ExcessRisk(0.01))
-    >>> price.cheapest.perturbation, price.cheapest.known  # the null model is asked about first, as far as it takes
-    ('objective', False)
     """
 
     labels: bool
@@ -565,13 +558,7 @@ def _require_narrow(columns: int, most: int, what: str, instead: str) -> None:
 
 
 def stricter(goal: TestedGoal, other: TestedGoal) -> bool:
-    """Whether a goal of the same kind asks for at least as much.
-
-    Examples
-    --------
-    >>> stricter(ErrorRate(0.1), ErrorRate(0.2)), stricter(R2(0.5), R2(0.6))
-    (True, False)
-    """
+    """Whether a goal of the same kind asks for at least as much."""
     return goal.number >= other.number if goal.sign == "≥" else goal.number <= other.number
 
 

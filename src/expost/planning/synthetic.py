@@ -127,16 +127,7 @@ class Features:
 
 
 def draw_features(encoding: Encoding, n: int, rng: np.random.Generator) -> Features:
-    """Draw rows that follow a schema, and a score.
-
-    Examples
-    --------
-    >>> from expost.table import Categorical, Numeric, Schema
-    >>> schema = Schema("y", {"age": Numeric((17, 90)), "sex": Categorical(["F", "M"])}, target_bounds=(0, 1))
-    >>> table = draw_features(Encoding(schema), 1000, np.random.default_rng(0))
-    >>> table.x.shape, round(float(table.score.std()), 6)
-    ((1000, 5), 1.0)
-    """
+    """Draw rows that follow a schema, and a score."""
     schema = replace(encoding.schema, person=None, rows_per_person=None)  # rows as they are searched
     factor = rng.normal(size=n)
     table: dict[str, Any] = {}
@@ -184,27 +175,13 @@ def _number(kind: Numeric, place: Floats) -> Floats:
 
 
 def skewed(kind: Numeric) -> bool:
-    """Whether bounds are so far apart, above zero, that values are likely crowded near the lower one.
-
-    Examples
-    --------
-    >>> skewed(Numeric((0, 1_000_000))), skewed(Numeric((17, 90)))
-    (True, False)
-    """
+    """Whether bounds are so far apart, above zero, that values are likely crowded near the lower one."""
     low, high = kind.bounds
     return low >= 0 and 1 + high >= _WIDE * (1 + low)
 
 
 def draw_array(preparation: Preparation, n: int, rng: np.random.Generator) -> Features:
-    """Draw rows of an array: numbers in [−1, 1], prepared as an estimator does when those bounds are stated.
-
-    Examples
-    --------
-    >>> from expost.table import Bounds
-    >>> recipe = Preparation(Bounds((-1.0,) * 3, (1.0,) * 3), 3.0, target=None, intercept_weight=0.25, n_columns=3)
-    >>> draw_array(recipe, 100, np.random.default_rng(0)).x.shape
-    (100, 4)
-    """
+    """Draw rows of an array: numbers in [−1, 1], prepared as an estimator does when those bounds are stated."""
     columns = preparation.n_columns
     factor = rng.normal(size=n)
     shares = rng.uniform(*_FACTOR, size=columns) * rng.choice([-1.0, 1.0], size=columns)
@@ -538,13 +515,6 @@ def rescaled(curve: Curve, times: float) -> Curve:
     """Return the curve for rows of that many times the weight, taken apart by its two highest orders.
 
     There pure losses no longer grow.
-
-    Examples
-    --------
-    >>> both = rescaled(Curve.gaussian(1e-4) + Curve.pure(0.02), 0.5)
-    >>> expected = Curve.gaussian(2.5e-5) + Curve.ex_post(0.01)
-    >>> bool(abs(both.epsilon(1e-6) - expected.epsilon(1e-6)) < 1e-6)
-    True
     """
     (low, high), (less, more) = ORDERS[-2:], curve.losses[-2:]
     rho = (more - less) / (high - low)

@@ -22,17 +22,7 @@ _KEY_MARK = "expost key 1 "
 
 
 def write_key(path: str | os.PathLike[str]) -> None:
-    """Write a new key to a new file that its owner alone may read.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_key(Path(folder, "curator.key"))
-    ...     key = read_key(Path(folder, "curator.key"))
-    >>> len(key)
-    32
-    """
+    """Write a new key to a new file that its owner alone may read."""
     text = _KEY_MARK + secrets.token_bytes(_KEY_BYTES).hex() + "\n"
     write_private(Path(path), text.encode("ascii"))
 
@@ -60,18 +50,7 @@ def read_key(path: str | os.PathLike[str]) -> bytes:
 
 
 def seal(content: bytes, key: bytes, release_id: str) -> bytes:
-    """Encrypt, bound to a release.
-
-    Examples
-    --------
-    >>> key = secrets.token_bytes(32)
-    >>> unseal(seal(b"private", key, "a1f"), key, "a1f")
-    b'private'
-    >>> unseal(seal(b"private", key, "a1f"), key, "b2e")
-    Traceback (most recent call last):
-    ...
-    ValueError: it does not open: it belongs to another release, the key is another, or it was changed
-    """
+    """Encrypt, bound to a release."""
     nonce = secrets.token_bytes(_NONCE_BYTES)
     return _MARK + nonce + AESGCM(key).encrypt(nonce, content, _about(release_id))
 

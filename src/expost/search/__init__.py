@@ -23,7 +23,6 @@ if TYPE_CHECKING:
         AboveThreshold as AboveThreshold,
         Calibration as Calibration,
         StoppingRule as StoppingRule,
-        above_threshold_accuracy as above_threshold_accuracy,
         calibrate as calibrate,
     )
     from expost.search.doubling import (

@@ -93,22 +93,6 @@ class Calibration:
         return self.epsilon_threshold
 
 
-def above_threshold_accuracy(epsilon: float, sensitivity: float, n_queries: int, failure_probability: float) -> float:
-    """Return the paper's accuracy theorem: a = 8Δ(ln T + ln(2/γ))/ε.
-
-    With probability at least 1 − γ, InteractiveAboveThreshold run with ε accepts only queries whose error is at
-    most threshold + a.
-
-    Examples
-    --------
-    >>> round(above_threshold_accuracy(1.0, 0.001, 1000, 0.1), 4)
-    0.0792
-    """
-    _check(1.0, failure_probability, n_queries, sensitivity)
-    validation.positive("epsilon", epsilon)
-    return 8 * sensitivity * (math.log(n_queries) + math.log(2 / failure_probability)) / epsilon
-
-
 def calibrate(
     name: CalibrationName | str,
     *,

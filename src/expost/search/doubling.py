@@ -26,7 +26,7 @@ from typing import Any, ClassVar, Literal
 from expost import validation
 from expost.account import Ledger, add_losses
 from expost.account.account import Account, Spending, current, released, unspent
-from expost.exceptions import TargetUnreachable
+from expost.exceptions import TargetUnreachable, too_dear
 from expost.goals.goal import ABOUT_RISK
 from expost.goals.measure import Measure, charged_grid, check_sensitivity
 from expost.mechanisms.mechanism import Generator
@@ -43,13 +43,7 @@ EXACT_CLAIM = "the noise of the black box has exactly its stated law"
 
 
 def doubling_rounds(first: float, last: float, factor: float = 2.0) -> int:
-    """Return how many rounds reach ``last`` from ``first``: T = ⌈log_factor(last/first)⌉ (theory A6).
-
-    Examples
-    --------
-    >>> doubling_rounds(1e-5, 70.8)
-    23
-    """
+    """Return how many rounds reach ``last`` from ``first``: T = ⌈log_factor(last/first)⌉ (theory A6)."""
     if not factor > 1:
         raise ValueError(f"factor must exceed 1, got {factor}")
     if not 0 < first < math.inf or not 0 < last < math.inf:
@@ -297,12 +291,8 @@ class Doubling(Method):
         if budget is not None:
             least = settle(last=first).epsilon_after(1)
             if least > budget:  # the first level and the test both shrink as 1/n
-                raise TargetUnreachable(
-                    f"one round of doubling would cost epsilon = {up(least)} at n = {problem.n}, more than "
-                    f"max_epsilon = {down(budget)}, whatever the data. Pass a larger excess_risk or max_epsilon, a "
-                    f"smaller radius, or about {math.ceil(problem.n * least / budget * 1.1):,} rows. Nothing was "
-                    f"spent."
-                )
+                remedy = "a larger excess_risk or max_epsilon, a smaller radius"
+                raise too_dear("one round of doubling", least, problem.n, budget, remedy)
         return MechanismDoubling(request, settle(last=last, max_epsilon=budget))
 
 

@@ -22,7 +22,7 @@ from typing import Any, ClassVar, Protocol
 from expost import validation
 from expost.account import Ledger, add_losses
 from expost.account.account import Account, Spending, current, released, unspent
-from expost.exceptions import TargetUnreachable
+from expost.exceptions import TargetUnreachable, too_dear
 from expost.goals.goal import TestedGoal
 from expost.goals.measure import GradientLength, Measure, charged_grid, gradient_target
 from expost.mechanisms.mechanism import Generator
@@ -210,14 +210,9 @@ def level_count(calibration: str, levels: Sequence[float] | None, n_levels: int 
 
 def left_after(request: Request, epsilon_test: float, remedy: str) -> float:
     """Return what a test leaves of the budget, or say that not even the test fits it."""
-    n, max_epsilon = request.problem.n, request.budget
-    if epsilon_test >= max_epsilon:
-        rows = math.ceil(n * epsilon_test / max_epsilon * 1.1)
-        raise TargetUnreachable(
-            f"testing alone would cost epsilon = {up(epsilon_test)} at n = {n}, more than max_epsilon = "
-            f"{down(max_epsilon)}, whatever the data. Pass {remedy}, or about {rows:,} rows. Nothing was spent."
-        )
-    return max_epsilon - epsilon_test
+    if epsilon_test >= request.budget:
+        raise too_dear("testing alone", epsilon_test, request.problem.n, request.budget, remedy)
+    return request.budget - epsilon_test
 
 
 def levels_within(

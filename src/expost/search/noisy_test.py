@@ -136,13 +136,6 @@ def noisy_values(
 
     Each value is computed to within ``error_bound`` and rounded to the grid, which is charged: ⌊(Δ + 2kη)/g⌋ + k
     units for k values.
-
-    Examples
-    --------
-    >>> from expost.noise.source import SeededSource
-    >>> [noisy] = noisy_values([0.25], sensitivity=1e-5, error_bound=0.0, epsilon=1.0, source=SeededSource(1))
-    >>> abs(noisy - 0.25) < 1e-3
-    True
     """
     count = len(values)
     grid = Grid.of(sensitivity, error_bound=count * error_bound)
@@ -154,13 +147,7 @@ def noisy_values(
 
 
 def averaged(first: float, first_rho: float, second: float, second_rho: float) -> float:
-    """Return the average of two looks, weighted by their ρ.
-
-    Examples
-    --------
-    >>> round(averaged(1.0, 0.1, 2.0, 0.3), 12)
-    1.75
-    """
+    """Return the average of two looks, weighted by their ρ."""
     return (first * first_rho + second * second_rho) / (first_rho + second_rho)
 
 

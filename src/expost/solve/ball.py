@@ -107,14 +107,7 @@ def minimum_in_ball(H: FloatArray, g: FloatArray, radius: float) -> FloatArray |
 
 
 def into_ball(theta: FloatArray, radius: float) -> FloatArray:
-    """Rescale θ to the ball's surface if it lies outside.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> into_ball(np.array([3.0, 4.0]), 1.0)
-    array([0.6, 0.8])
-    """
+    """Rescale θ to the ball's surface if it lies outside."""
     norm = math.sqrt(float(theta @ theta))  # a function call less than NumPy's norm: it is asked at every level
     return theta if norm <= radius else theta * (radius / norm)
 

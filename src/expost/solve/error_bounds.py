@@ -43,12 +43,6 @@ def gradient_rounding(loss: Loss, n: int, p: int, lam: float, norm: float, mean_
     at most γ_K·Σ_i|x_ij||w_i|, K = min(n, 8192) + ⌈n/8192⌉ + 1, and the ℓ₂ norm over j of a sum of vectors is at most
     the sum of theirs, γ_K·Σ_i‖x_i‖₂|w_i| ≤ γ_K·n·mean|w|. Division by n, the product λθ and the last addition add one
     unit each. Second-order terms are far below the final inflation by 10⁻⁶. ∎
-
-    Examples
-    --------
-    >>> from expost.solve.losses import LogisticLoss
-    >>> gradient_rounding(LogisticLoss(), 100_000, 38, 0.005, 7.5, 1.0) < 1e-12
-    True
     """
     length = summation_length(n) + loss.EVALUATION_ULPS + 4
     bound = gamma(length) * mean_slope + loss.curvature * gamma(p) * norm + gamma(3) * lam * norm
@@ -59,12 +53,6 @@ def default_tolerance(loss: Loss, n: int, p: int, lam: float, radius: float | No
     """Return a gradient tolerance that is public and that rounding cannot keep any rows from reaching.
 
     It is four times the rounding bound at the minimiser, and at least 10⁻¹².
-
-    Examples
-    --------
-    >>> from expost.solve.losses import LogisticLoss
-    >>> default_tolerance(LogisticLoss(), 100_000, 38, 0.005) < 1e-11
-    True
     """
     norm = loss.radius(lam) if radius is None else min(radius, loss.radius(lam))
     slope = min(loss.lipschitz(norm), math.sqrt(2.0 * loss.curvature * loss.null_value))
@@ -73,13 +61,7 @@ def default_tolerance(loss: Loss, n: int, p: int, lam: float, radius: float | No
 
 
 def radius_tolerance(p: int, radius: float) -> float:
-    """Return ρ, by how much the norm of a θ rescaled to ``radius`` may miss it in floating point.
-
-    Examples
-    --------
-    >>> radius_tolerance(38, 7.5) < 1e-13
-    True
-    """
+    """Return ρ, by how much the norm of a θ rescaled to ``radius`` may miss it in floating point."""
     return 2.0 * gamma(p + 8) * radius
 
 
@@ -142,12 +124,6 @@ class DescentBounds:
     Without a ball, e is that of norms up to ``paper_radius`` until (i) is done, and then that of the minimiser up to
     1.5 %, if e ≤ λN/200 to begin with (:attr:`certain`); it may have fallen in between, and (iv) takes longer by the
     square of that. In a ball, norms are at most its radius, and if that is at most N nothing of the kind is needed.
-
-    Examples
-    --------
-    >>> from expost.solve.losses import LogisticLoss
-    >>> DescentBounds(LogisticLoss(), 1000, 5, 0.1).steps < 100_000
-    True
     """
 
     loss: Loss
@@ -274,13 +250,6 @@ class GeneralErrors(ErrorBounds):
     ------
     ValueError
         If no minimiser is certain to be found for these numbers; no rows have been looked at.
-
-    Examples
-    --------
-    >>> from expost.solve.losses import LogisticLoss
-    >>> bounds = GeneralErrors(LogisticLoss(), n=100_000, p=38, lam=0.005)
-    >>> bounds.distance_bound < 1e-8, bounds.gradient_error_bound(7.5) < 1e-11
-    (True, True)
     """
 
     loss: Loss

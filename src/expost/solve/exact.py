@@ -169,13 +169,7 @@ class ExactObjective(Private):
 
 
 def ellipsoid_steps(p: int, log_ratio: float) -> int:
-    """Return the theorem's number of steps, given ln(8Cr/τ).
-
-    Examples
-    --------
-    >>> ellipsoid_steps(38, 70.0)
-    207481
-    """
+    """Return the theorem's number of steps, given ln(8Cr/τ)."""
     return math.ceil(2 * p * (p + 1) * log_ratio) + 1
 
 
@@ -209,12 +203,6 @@ def exact_ridge(sums: Sums, lam: float, radius: float) -> FloatArray:
 
     Elimination of a positive definite matrix needs no pivots, and none falls below λ. Entries are off by a unit of
     2^−bits each time they are touched, p² units in all, which moves θ by a part of p²·2^−bits/λ: less than 2⁻⁶⁴.
-
-    Examples
-    --------
-    >>> one = Sums(1, 1, np.array([[2**40]]), np.array([2**40]), 2**40)  # L(θ) = ½(θ − 1)² + ½θ²
-    >>> exact_ridge(one, 1.0, np.inf)
-    array([0.5])
     """
     p = sums.p
     spread = math.log2(1.0 / lam + 1.0) + abs(math.log2(min(radius, 1.0 / math.sqrt(lam))))
@@ -241,14 +229,7 @@ def exact_ridge(sums: Sums, lam: float, radius: float) -> FloatArray:
 
 
 def eliminate(matrix: AnyArray, vector: AnyArray, bits: int) -> AnyArray:
-    """Solve a positive definite system in units of 2^−bits.
-
-    Examples
-    --------
-    >>> one = 1 << 64
-    >>> eliminate(np.array([[2 * one, one], [one, one]]), np.array([3 * one, 2 * one]), 64) // one
-    array([1, 1], dtype=object)
-    """
+    """Solve a positive definite system in units of 2^−bits."""
     p = len(vector)
     table = np.concatenate([matrix, vector[:, None]], axis=1)
     for k in range(p):
@@ -277,13 +258,6 @@ def step_length(slope: Callable[[float], float]) -> float:
 
     Near the minimum, differences of function values drown in rounding while slopes keep their relative accuracy, so no
     value is ever compared.
-
-    Examples
-    --------
-    >>> step_length(lambda t: t - 1.0)
-    1.0
-    >>> 0.125 <= step_length(lambda t: 4.0 * t - 1.0) <= 0.25
-    True
     """
     start = slope(0.0)
     if start >= 0.0:
@@ -398,12 +372,6 @@ def precision(loss: Loss, p: int, lam: float, radius: float | None) -> int:
 
     Its gradients may be off by τ²/(8Cr)·(ρ/2r)² with 2r/ρ = 8Cr/τ, that is, by τ·(τ/(8Cr))³; computed ones are off by
     c + 4 + 2√p units.
-
-    Examples
-    --------
-    >>> from expost.solve.losses import LogisticLoss
-    >>> precision(LogisticLoss(), 38, 0.01, None)
-    320
     """
     natural = loss.radius(lam)
     short = natural if radius is None else min(radius, natural)

@@ -24,13 +24,7 @@ from expost.validation import foreign
 
 
 def to_units(value: float, bits: int) -> int:
-    """Return a finite float in units, rounded down.
-
-    Examples
-    --------
-    >>> to_units(0.75, 4)
-    12
-    """
+    """Return a finite float in units, rounded down."""
     numerator, denominator = value.as_integer_ratio()
     return (numerator << bits) // denominator
 
@@ -47,24 +41,12 @@ def to_floats(values: AnyArray, bits: int) -> FloatArray:
 
 
 def norm(values: AnyArray) -> int:
-    """Return the ℓ₂ norm, rounded down.
-
-    Examples
-    --------
-    >>> norm(np.array([3, 4], dtype=object))
-    5
-    """
+    """Return the ℓ₂ norm, rounded down."""
     return math.isqrt(sum(value * value for value in values.tolist()))
 
 
 def sigmoid(values: AnyArray, bits: int) -> AnyArray:
-    """Return 1/(1 + e^{−z}), off by less than two units.
-
-    Examples
-    --------
-    >>> to_floats(sigmoid(array_to_units(np.array([0.0, 2.0]), 80), 80), 80).round(8)
-    array([0.5       , 0.88079708])
-    """
+    """Return 1/(1 + e^{−z}), off by less than two units."""
     one = 1 << bits
     # exp is rounded correctly; x·e^{−x} < 1, so a relative error of x leaves less than that of 1/(1 + e^x). Untrapped,
     # what is too large is infinite
@@ -180,13 +162,7 @@ class Loss(ABC):
     self_concordance: float | None = None
 
     def paper_radius(self, lam: float) -> float:
-        """Return √(2·null_value/λ) ≥ ‖θ*‖₂, the bound from (λ/2)‖θ*‖² ≤ L(θ*) ≤ L(0).
-
-        Examples
-        --------
-        >>> SquaredLoss().paper_radius(0.25)
-        2.0
-        """
+        """Return √(2·null_value/λ) ≥ ‖θ*‖₂, the bound from (λ/2)‖θ*‖² ≤ L(θ*) ≤ L(0)."""
         return math.sqrt(2.0 * self.null_value / lam)
 
     def radius(self, lam: float) -> float:
@@ -194,11 +170,6 @@ class Loss(ABC):
 
         Proof. ∇L(θ*) = 0 says λθ* = −mean φ'(u, y)·x; the inner product with θ* is λ‖θ*‖² = mean −φ'(u,
         y)·u ≤ K. ∎
-
-        Examples
-        --------
-        >>> round(SquaredLoss().radius(0.25), 12)
-        1.0
         """
         return round_up(math.sqrt(self.pull / lam))
 

@@ -190,13 +190,6 @@ def _stages(n: int, p: int) -> list[tuple[int | None, int]]:
     """Return ways to the minimiser, one after the other: how second derivatives are formed, and how many steps; public.
 
     One row in 2ᵏ leaves between 2¹⁷ and 2¹⁸ of many.
-
-    Examples
-    --------
-    >>> _stages(10_000_000, 50)
-    [(6, 60), (0, 60), (None, 2000)]
-    >>> _stages(10_000, 400), _stages(10_000, 5000)
-    ([(None, 50), (0, 60), (None, 2000)], [(None, 2000)])
     """
     last: tuple[int | None, int] = (None, _QUASI_STEPS)
     if p >= _WIDE:

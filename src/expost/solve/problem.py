@@ -98,20 +98,6 @@ def excess_risk_sensitivity(loss: Loss, radius: float, n: int) -> float:
     over that ball if R ≥ ``loss.radius(lam)``.) Replacing d by d' changes L(θ) by (φ(θ, d') − φ(θ, d))/n,
     at most spread(R)/n either way, for every such θ. A minimum changes by no more than its function does.
     The two changes may add up: (R + 1)²/(2n) is *not* a sensitivity for the squared loss. ∎
-
-    Parameters
-    ----------
-    loss : Loss
-    radius : float
-        R, bound on ‖θ‖₂ for hypotheses and for the minimiser.
-    n : int
-        Number of rows.
-
-    Examples
-    --------
-    >>> from expost.solve.losses import SquaredLoss
-    >>> round(excess_risk_sensitivity(SquaredLoss(), 1.0, 100), 12)
-    0.04
     """
     check(n=n, radius=radius)
     return round_up(2.0 * loss.spread(radius) / n)
@@ -135,26 +121,13 @@ def minimiser_l2_sensitivity(loss: Loss, radius: float, n: int, lam: float) -> f
         for a loss that is Lipschitz everywhere.
     n, lam : int, float
         Number of rows and λ.
-
-    Examples
-    --------
-    >>> from expost.solve.losses import LogisticLoss
-    >>> round(minimiser_l2_sensitivity(LogisticLoss(), float("inf"), 1000, 0.01), 12)
-    0.2
     """
     check(n=n, radius=radius, lam=lam)
     return round_up(2.0 * loss.lipschitz(radius) / (n * lam))
 
 
 def minimiser_l1_sensitivity(loss: Loss, radius: float, n: int, lam: float, p: int) -> float:
-    """Return √p times :func:`minimiser_l2_sensitivity`: ‖v‖₁ ≤ √p‖v‖₂. Logistic loss: at most 2√p/(nλ).
-
-    Examples
-    --------
-    >>> from expost.solve.losses import LogisticLoss
-    >>> round(minimiser_l1_sensitivity(LogisticLoss(), float("inf"), 1000, 0.01, 4), 12)
-    0.4
-    """
+    """Return √p times :func:`minimiser_l2_sensitivity`: ‖v‖₁ ≤ √p‖v‖₂. Logistic loss: at most 2√p/(nλ)."""
     check(p=p)
     return round_up(math.sqrt(p) * minimiser_l2_sensitivity(loss, radius, n, lam))
 
@@ -166,11 +139,6 @@ def paper_ridge_output_sensitivity(radius: float, n: int, p: int, lam: float) ->
     and of L' at b gives λ‖a − b‖² ≤ L(b) − L(a) + L'(a) − L'(b), which is 1/n times four row losses, at
     most 2·spread(R) = (R + 1)². So ‖a − b‖₂ ≤ (R + 1)/√(nλ), and √p turns ℓ₂ into ℓ₁. Against √p·2(1 +
     R)/(nλ) it is the larger one once nλ > 4. ∎
-
-    Examples
-    --------
-    >>> round(paper_ridge_output_sensitivity(1.0, 100, 4, 0.01), 12)
-    4.0
     """
     check(n=n, radius=radius, lam=lam, p=p)
     return round_up((radius + 1.0) * math.sqrt(p / (n * lam)))

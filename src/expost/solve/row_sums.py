@@ -63,7 +63,7 @@ def _slope_exponent(loss: Loss) -> int:
     return math.ceil(math.log2(loss.lipschitz(math.inf) * (1.0 + 1e-9)))
 
 
-class _BlockSums(ABC):
+class BlockSums(ABC):
     """Sums over the blocks of a batch."""
 
     def __call__(self, batch: Batch) -> Totals:
@@ -76,7 +76,7 @@ class _BlockSums(ABC):
 
 
 @dataclass(frozen=True, eq=False)
-class SlopeSums(_BlockSums):
+class SlopeSums(BlockSums):
     """Σφ′x, and Σφ″xxᵀ if asked for, at the predictions of θ.
 
     Attributes
@@ -140,7 +140,7 @@ class Outcomes(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class OutcomeCount(_BlockSums):
+class OutcomeCount(BlockSums):
     """How many rows of each outcome θ, on its grid, has: predicted positive where xᵀθ > 0."""
 
     parts: FloatArray
@@ -151,7 +151,7 @@ class OutcomeCount(_BlockSums):
 
 
 @dataclass(frozen=True, eq=False)
-class ScoreCount(_BlockSums):
+class ScoreCount(BlockSums):
     """How many rows have a prediction above as many of the edges, none to all."""
 
     parts: FloatArray
@@ -163,7 +163,7 @@ class ScoreCount(_BlockSums):
 
 
 @dataclass(frozen=True, eq=False)
-class TermSum(_BlockSums):
+class TermSum(BlockSums):
     """Σ of a term of predictions and targets, at most 2ᵏ, in units of 2ᵏ⁻⁵¹."""
 
     term: Term

@@ -118,14 +118,6 @@ def minimise(
         If no minimiser is certain to be found for these public numbers, whatever the rows.
     ConvergenceError
         Only if the loss is not what it says it is: not convex, or steeper than its constants.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from expost.solve.losses import SquaredLoss
-    >>> minimum = minimise(SquaredLoss(), np.array([[1.0], [1.0]]), np.array([1.0, 0.5]), 0.5)
-    >>> minimum.theta.round(12)
-    array([0.5])
     """
     check_shapes(X, y)
     n, p = len(y) if counts is None else int(counts.sum()), X.shape[1]
@@ -293,14 +285,6 @@ class RidgeRisk(Risk):
     radius : float
         Ball the minimum is taken over; ``inf``, or anything from ``SquaredLoss().radius(lam)`` on, is no
         constraint.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> sums = Sums(1, 1, np.array([[2**40]]), np.array([2**40]), 2**40)
-    >>> risk = RidgeRisk(sums, 1.0, np.inf)  # L(θ) = ½(θ − 1)² + ½θ²
-    >>> risk.optimum.round(12), round(risk.excess(np.array([1.5])), 12)
-    (array([0.5]), 1.0)
     """
 
     @np.errstate(all="ignore")  # a warning that some rows cause would tell of them; the residual judges the result
@@ -350,14 +334,6 @@ class GeneralRisk(Risk):
     ----------
     minimum : Minimum
         What :func:`minimise` returned; its ball, if any, is the set of comparison.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from expost.solve import SquaredLoss
-    >>> risk = GeneralRisk(minimise(SquaredLoss(), np.array([[1.0]]), np.array([1.0]), 1.0))
-    >>> round(risk.excess(np.array([1.5])), 12)
-    1.0
     """
 
     def __init__(self, minimum: Minimum) -> None:

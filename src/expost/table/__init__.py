@@ -25,8 +25,6 @@ if TYPE_CHECKING:
         ONE as ONE,
         Rows as Rows,
         clip_l1 as clip_l1,
-        clip_l2 as clip_l2,
-        clip_unit as clip_unit,
         to_fixed_point as to_fixed_point,
     )
     from expost.table.schema import Schema as Schema

@@ -94,11 +94,6 @@ class Bounds:
 
         With ``clip`` values outside their bounds are moved to the nearest first; NaN stays NaN. Every operation is
         elementwise, so a row's result depends on that row only.
-
-        Examples
-        --------
-        >>> Bounds((0.0, -1.0), (10.0, 1.0)).scale([[10.0, 0.0]])
-        array([[1., 0.]])
         """
         values = np.asarray(x, dtype=np.float64)
         with np.errstate(all="ignore"):
@@ -116,12 +111,6 @@ class Bounds:
 
         |scaled| ≤ 1, so a product is at most ``unit``, and it is truncated toward zero. Returns how many are NaN or
         were moved into their bounds; private.
-
-        Examples
-        --------
-        >>> out = np.empty(3, dtype=np.int32)
-        >>> Bounds((0.0,), (10.0,)).to_units(np.array([7.5, 20.0, np.nan]), 1000, out), out
-        (2, array([ 500, 1000,    0], dtype=int32))
         """
         low, high, center, half = np.array(self.lower), np.array(self.upper), self.center, self.half_range
         step = max(256, _CACHED // max(1, self.n_columns))
@@ -142,13 +131,7 @@ class Bounds:
         return changed
 
     def unscale(self, z: npt.ArrayLike) -> FloatArray:
-        """Map scaled columns back: z ↦ z · half_range + center.
-
-        Examples
-        --------
-        >>> Bounds((0.0,), (10.0,)).unscale([[0.5]])
-        array([[7.5]])
-        """
+        """Map scaled columns back: z ↦ z · half_range + center."""
         with np.errstate(all="ignore"):  # a warning would tell of a cell
             unscaled: FloatArray = np.asarray(z, dtype=np.float64) * self.half_range + self.center
         return unscaled
@@ -221,15 +204,7 @@ def stated_width(bounds: Any) -> int | None:
 
 
 def resolve_target_bounds(target_bound: float | None, target_bounds: tuple[float, float] | None) -> tuple[float, float]:
-    """Turn the two ways of bounding a regression target, (−B, B) or (low, high), into one pair.
-
-    Examples
-    --------
-    >>> resolve_target_bounds(5, None)
-    (-5.0, 5.0)
-    >>> resolve_target_bounds(None, (0, 1))
-    (0.0, 1.0)
-    """
+    """Turn the two ways of bounding a regression target, (−B, B) or (low, high), into one pair."""
     if (target_bound is None) == (target_bounds is None):
         raise ValueError(
             "pass exactly one of target_bound=B (targets lie between -B and B) "

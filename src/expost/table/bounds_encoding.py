@@ -45,13 +45,6 @@ def resolve_feature_bound(feature_bound: float | None, bounds: Bounds | None, n_
 
     ``feature_bound`` is the caller's choice, in scaled units if there are bounds and in the caller's units otherwise.
     With bounds and no choice the answer is ``n_columns``: no row within its bounds is ever clipped.
-
-    Examples
-    --------
-    >>> resolve_feature_bound(None, Bounds((0.0, 0.0), (1.0, 1.0)), 2)
-    2.0
-    >>> resolve_feature_bound(1.5, None, 2)
-    1.5
     """
     if feature_bound is None:
         if bounds is None:
@@ -195,21 +188,13 @@ class Preparation(BlockRows):
 
         Proof. Features have ‖·‖₁ ≤ F, and with bounds each is at most f in size, one unit for rounding included; so
         their ‖·‖₂² ≤ ‖·‖_∞·‖·‖₁ ≤ min(f, F)·min(F, p·f). The constant adds its square. ∎
-
-        Examples
-        --------
-        >>> recipe = Preparation(Bounds((0.0,) * 9, (1.0,) * 9), 9.0, target=None, intercept_weight=0, n_columns=9)
-        >>> round(recipe.longest, 4)  # nine columns of a ninth each
-        0.3333
         """
         most = self.feature_limit / ONE
         each = most if self.bounds is None else min(most, self.factor * (1.0 + 1e-12) + 1.0 / ONE)
         square = each * min(most, self.n_columns * each) + (self.constant / ONE) ** 2
         return min(1.0, math.sqrt(square) * (1.0 + 1e-12))
 
-    def prepare_regression(
-        self, X: Any, y: Any, *, on_invalid: OnInvalid = "error", chunk_size: int = _CHUNK_ROWS
-    ) -> Rows:
+    def prepare_regression(self, X: Any, y: Any, *, on_invalid: OnInvalid = "error") -> Rows:
         """Bound, scale and clip features and targets.
 
         Parameters
@@ -218,18 +203,10 @@ class Preparation(BlockRows):
         y : array-like of shape (n,)
         on_invalid : {"error", "clip"}, default="error"
             See the class.
-        chunk_size : int
-            Rows worked on at a time; bounds memory and changes nothing else.
-
-        Examples
-        --------
-        >>> recipe = Preparation(None, 2.0, target=(-1.0, 1.0), intercept_weight=0, n_columns=2)
-        >>> recipe.prepare_regression([[1.0, -1.0]], [float("nan")], on_invalid="clip")
-        Rows(n=1, p=2)
         """
         if self.target is None:
             raise ValueError("this preparation has no target bounds; it prepares classification")
-        return self._prepare(X, _single(y, on_invalid, "y"), None, on_invalid, chunk_size)
+        return self._prepare(X, _single(y, on_invalid, "y"), None, on_invalid)
 
     def prepare_classification(
         self,
@@ -238,29 +215,21 @@ class Preparation(BlockRows):
         classes: Sequence[Any] | npt.NDArray[Any],
         *,
         on_invalid: OnInvalid = "error",
-        chunk_size: int = _CHUNK_ROWS,
     ) -> Rows:
         """Bound, scale and clip features as above, and turn labels into −1 and +1.
 
         ``classes`` is a pair, the negative label (−1) and the positive label (+1). Public: stated, not collected from
         the rows.
-
-        Examples
-        --------
-        >>> recipe = Preparation(None, 1.0, target=None, intercept_weight=0, n_columns=1)
-        >>> recipe.prepare_classification([[0.5], [0.1]], ["yes", "no"], ("no", "yes"))
-        Rows(n=2, p=1)
         """
         if self.target is not None:
             raise ValueError("this preparation has target bounds; it prepares regression")
-        return self._prepare(X, _single(labels, on_invalid, "labels"), resolve_classes(classes), on_invalid, chunk_size)
+        return self._prepare(X, _single(labels, on_invalid, "labels"), resolve_classes(classes), on_invalid)
 
     def prepared(
         self,
         raw: RawRows,
         cells: Column,
         classes: tuple[Any, Any] | None,
-        chunk_size: int = _CHUNK_ROWS,
         *,
         by_column: bool = False,
     ) -> tuple[Units, Units, npt.NDArray[np.int64]]:
@@ -270,8 +239,8 @@ class Preparation(BlockRows):
         y = np.empty(n, dtype=np.int32)
         x[:, self.n_columns :] = self.constant
         counts = np.zeros(2 + 2 * columns, dtype=np.int64)
-        for start in range(0, n, chunk_size):
-            part = slice(start, start + chunk_size)
+        for start in range(0, n, _CHUNK_ROWS):
+            part = slice(start, start + _CHUNK_ROWS)
             values = raw.floats(part)
             bad_cell, bad_y = ~np.isfinite(values), self._targets(cells, classes, part, y)
             self._features(values, x[part, : self.n_columns])
@@ -323,15 +292,7 @@ class Preparation(BlockRows):
         return ~np.isfinite(values)
 
     def design(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """Return rows to predict for, bounded and rounded as those of a fit are; NaN is the middle of the bounds.
-
-        Examples
-        --------
-        >>> recipe = Preparation(Bounds((0.0,), (10.0,)), 1.0, target=None, intercept_weight=0.25, n_columns=1)
-        >>> recipe.design(np.array([[10.0], [50.0]]))
-        array([[0.75, 0.25],
-               [0.75, 0.25]])
-        """
+        """Return rows to predict for, bounded and rounded as those of a fit are; NaN is the middle of the bounds."""
         x = np.full((len(values), self.n_parameters), self.constant, dtype=np.int32)
         self._features(values, x[:, : self.n_columns])
         return x / ONE
@@ -341,12 +302,6 @@ class Preparation(BlockRows):
 
         ``X @ coef + intercept`` is the prediction in the caller's units (the decision value for classification) for
         every row within its bounds.
-
-        Examples
-        --------
-        >>> recipe = Preparation(Bounds((0.0,), (2.0,)), 1.0, target=None, intercept_weight=0.5, n_columns=1)
-        >>> recipe.to_caller_units([1.0, 1.0])
-        (array([0.5]), 0.0)
         """
         parameters = np.asarray(theta, dtype=np.float64)
         if parameters.shape != (self.n_parameters,):
@@ -386,14 +341,7 @@ class Preparation(BlockRows):
 
     @classmethod
     def described(cls, plain: Mapping[str, Any]) -> Preparation:
-        """Return the recipe that :meth:`describe` says.
-
-        Examples
-        --------
-        >>> recipe = Preparation(Bounds((0.0,), (2.0,)), 1.0, target=(0, 4), intercept_weight=0.5, n_columns=1)
-        >>> Preparation.described(recipe.describe()) == recipe
-        True
-        """
+        """Return the recipe that :meth:`describe` says."""
         bounds, target = plain["bounds"], plain["target"]
         return cls(
             None if bounds is None else Bounds(tuple(bounds["lower"]), tuple(bounds["upper"])),
@@ -404,13 +352,9 @@ class Preparation(BlockRows):
             shape=plain.get("shape"),
         )
 
-    def _prepare(
-        self, X: Any, cells: Column, classes: tuple[Any, Any] | None, on_invalid: OnInvalid, chunk_size: int
-    ) -> Rows:
+    def _prepare(self, X: Any, cells: Column, classes: tuple[Any, Any] | None, on_invalid: OnInvalid) -> Rows:
         if on_invalid not in ("error", "clip"):
             raise ValueError('on_invalid must be "error" or "clip"')
-        if chunk_size < 1:
-            raise ValueError("chunk_size must be at least 1")
         raw = open_rows(X, on_invalid=on_invalid, width=self.n_columns)
         if raw.width != self.n_columns:
             raise ValueError(f"X has {raw.width} columns; this preparation is for {self.n_columns}")
@@ -418,7 +362,7 @@ class Preparation(BlockRows):
             raise ValueError(f"X has {raw.n} rows, but there are {len(cells)} targets")
         if raw.n == 0:
             raise ValueError("there are no rows; pass at least one")
-        x, y, counts = self.prepared(raw, cells, classes, chunk_size)
+        x, y, counts = self.prepared(raw, cells, classes)
         if on_invalid == "error":
             self.require_usable(counts, raw.n, raw.names)
         return Rows(given_up(x), given_up(y), **self.declares)

@@ -56,13 +56,7 @@ _PLAIN: Final = _INTEGERS | _FLOATS | {id(str), id(type(None))}
 
 
 def numbers(cells: list[Any]) -> npt.NDArray[np.float64]:
-    """Read each cell as a number; what is none becomes NaN.
-
-    Examples
-    --------
-    >>> numbers([1, "2.5", None, "x", True])
-    array([1. , 2.5, nan, nan, 1. ])
-    """
+    """Read each cell as a number; what is none becomes NaN."""
     kinds = set(map(id, map(type, cells)))
     with np.errstate(all="ignore"):  # a long double may not fit
         if kinds <= _PLAIN:
@@ -119,13 +113,7 @@ def label(cell: Any) -> Label | None:
 
 
 def resolve_classes(classes: Sequence[Any] | npt.NDArray[Any]) -> tuple[Label, Label]:
-    """Check that ``classes`` is a pair of different labels, the negative one first.
-
-    Examples
-    --------
-    >>> resolve_classes(np.array(["no", "yes"]))
-    ('no', 'yes')
-    """
+    """Check that ``classes`` is a pair of different labels, the negative one first."""
     pair = [label(stated) for stated in classes]
     if len(pair) != 2 or pair[0] is None or pair[1] is None or any(c != c for c in pair) or _equal(*pair):
         raise ValueError(
@@ -135,13 +123,7 @@ def resolve_classes(classes: Sequence[Any] | npt.NDArray[Any]) -> tuple[Label, L
 
 
 def signs(cells: list[Any], classes: tuple[Label, Label]) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-    """Say which cells are the positive class and which are neither class.
-
-    Examples
-    --------
-    >>> signs(["yes", "no", None, 7], ("no", "yes"))
-    (array([ True, False, False, False]), array([False, False,  True,  True]))
-    """
+    """Say which cells are the positive class and which are neither class."""
     read = [label(cell) for cell in cells]
     negative, positive = (np.fromiter((_equal(c, x) for x in read), dtype=np.bool_, count=len(read)) for c in classes)
     return positive, ~(negative | positive)
@@ -260,13 +242,7 @@ class Lookup:
         return [texts[cell] if type(cell) is str and cell in texts else code(cell) for cell in cells]
 
     def code(self, cell: Any) -> int:
-        """Return the group of one cell, ``MISSING`` or ``UNKNOWN``.
-
-        Examples
-        --------
-        >>> Lookup([["no"], ["yes"]], fold=True).code(b"YES")
-        1
-        """
+        """Return the group of one cell, ``MISSING`` or ``UNKNOWN``."""
         value: Label | None = label(cell)
         if value is None:
             return MISSING if cell is None or is_na(cell) else UNKNOWN

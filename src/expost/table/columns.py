@@ -273,12 +273,6 @@ class DictionaryColumn(Column):
     """Text by number: each different text once, and which of them a cell is.
 
     A label is looked up once for each text; what a cell becomes depends on its text alone.
-
-    Examples
-    --------
-    >>> column = DictionaryColumn(["no", "yes", None], np.array([1, 1, 0, 2]))
-    >>> column.codes(Lookup([["no"], ["yes"]])).tolist(), column.cells()
-    ([1, 1, 0, -1], ['yes', 'yes', 'no', None])
     """
 
     def __init__(self, texts: list[Any], places: npt.NDArray[Any]) -> None:
@@ -313,13 +307,7 @@ class DictionaryColumn(Column):
 
 
 class DateColumn(Column):
-    """Cells whose declared type says that they are dates or times, NumPy's; ``said`` is why they are nothing else.
-
-    Examples
-    --------
-    >>> DateColumn(np.array(["1970-01-03", "NaT"], dtype="datetime64[D]"), "dates").days(Lookup([[""]]))
-    (array([ 2., nan]), array([False,  True]))
-    """
+    """Cells whose declared type says that they are dates or times, NumPy's; ``said`` is why they are nothing else."""
 
     def __init__(self, values: npt.NDArray[Any], said: str) -> None:
         super().__init__(values)
@@ -346,14 +334,7 @@ class DateColumn(Column):
 
 
 class ParsedColumn(Column):
-    """Text that a reader has parsed as numbers: finite ones, or empty cells.
-
-    Examples
-    --------
-    >>> column = ParsedColumn(np.array([1.0, 0.0]), np.array([False, True]))
-    >>> column.numbers(Lookup([[""]]))
-    (array([ 1., nan]), array([False,  True]))
-    """
+    """Text that a reader has parsed as numbers: finite ones, or empty cells."""
 
     def _absent(self, nan: Booleans, marks: Lookup) -> Booleans:
         empty = np.zeros_like(nan) if self._missing is None else self._missing
@@ -474,15 +455,7 @@ class FirstLine(list[str]):
 
     @property
     def doubtful(self) -> str:
-        """Why it may be a row, in words that quote nothing of it, or nothing.
-
-        Examples
-        --------
-        >>> FirstLine(["age", "town"]).doubtful
-        ''
-        >>> FirstLine(["31", "Bern"]).doubtful
-        'its first line does not look like names (a number is there, or one twice); is a header missing?'
-        """
+        """Why it may be a row, in words that quote nothing of it, or nothing."""
         plain = [name.strip() for name in self if name.strip()]
         if len(set(plain)) == len(plain) and all(number(name) is None for name in plain):
             return ""

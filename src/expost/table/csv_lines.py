@@ -192,7 +192,6 @@ class BatchFile(TableFile):
 _OPEN: WeakSet[Held] = WeakSet()
 
 
-_CSV_PART = 1 << 23  # bytes
 _MOST_LINES = 1 << 16  # taken apart one by one at a time: some hundred bytes each for every cell
 _USUAL = 1 << 16  # bytes read beyond a part, which as a rule end its last line
 _SAMPLE = 1 << 16  # bytes that lines are guessed by
@@ -206,8 +205,10 @@ MARK = b"\xef\xbb\xbf"
 class LinesFile(TableFile):
     """A file of which every line is a row, cut into runs of whole lines; packed in ``.gz``, it is one run."""
 
-    def __init__(self, path: Path, part_bytes: int = _CSV_PART) -> None:
-        self.path, self._part_bytes = path, part_bytes
+    part_bytes = 1 << 23  # of a run, about; changes nothing but memory and speed
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
         self._packed = path.name.lower().endswith(".gz")
         self._held = Held(path)
         self._start, self._end = 0, self._held.opened().size()  # of the rows
@@ -225,7 +226,7 @@ class LinesFile(TableFile):
         """Return runs of bytes, between the first line and the end; a packed file is one."""
         if self._packed:
             return [(0, 0)]
-        size = self._part_bytes
+        size = self.part_bytes
         return [(start, min(start + size, self._end)) for start in range(self._start, self._end, size)]
 
     def count(self) -> int:
@@ -269,7 +270,7 @@ class LinesFile(TableFile):
         stream, first = self._unpacking(), True
         try:
             with stream:
-                for block in whole_lines(stream, self._part_bytes):
+                for block in whole_lines(stream, self.part_bytes):
                     yield block.partition(b"\n")[2] if first and self._start else block  # without a header
                     first = False
             return
@@ -346,11 +347,10 @@ class CsvFile(LinesFile):
         decimal: str = ".",
         encoding: str = "utf-8",
         strip: bool = True,
-        part_bytes: int = _CSV_PART,
     ) -> None:
         if decimal not in (".", ","):
             raise ValueError('decimal must be "." or ","')
-        super().__init__(path, part_bytes)
+        super().__init__(path)
         self.decimal, self.encoding, self._strip = decimal, encoding, strip
         try:
             _check_options(separator or "", encoding)

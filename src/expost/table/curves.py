@@ -79,13 +79,7 @@ class Curve:
 
 
 def even_knots(low: float, high: float, intervals: int) -> tuple[float, ...]:
-    """Return knots of equal intervals; the ends are exact.
-
-    Examples
-    --------
-    >>> even_knots(0.0, 1.0, 4)
-    (0.0, 0.25, 0.5, 0.75, 1.0)
-    """
+    """Return knots of equal intervals; the ends are exact."""
     inner = (low + (high - low) * (i / intervals) for i in range(1, intervals))
     return (low, *inner, high)
 

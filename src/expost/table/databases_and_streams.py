@@ -235,17 +235,7 @@ def taken(piece: Any, names: Sequence[str], rows: int) -> Iterator[NamedColumns]
 
 
 def stream_of_batches(table: Any) -> Stream:
-    """Return the stream that a table hands out, or a function that returns one.
-
-    Examples
-    --------
-    >>> batches = pa.table({"age": [31, 47]}).to_reader()
-    >>> stream = stream_of_batches(batches)
-    >>> [columns["age"].cells() for columns in stream.read(0, ["age"], frozenset(), 10)]
-    [[31, 47]]
-    >>> stream_of_batches(lambda: pa.table({"age": [31, 47]})).count()
-    2
-    """
+    """Return the stream that a table hands out, or a function that returns one."""
     again = is_called(table)
     called = "the function that hands out the table" if again else "the stream"
 

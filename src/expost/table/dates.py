@@ -82,11 +82,6 @@ def microseconds(values: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
     """Return microseconds since 1970 of NumPy's dates, what is finer cut off; the smallest integer where there is none.
 
     Those beyond a hundred thousand years are that far away. No entry can raise or change another.
-
-    Examples
-    --------
-    >>> microseconds(np.array([-1, 1999], dtype="datetime64[ns]")).tolist()
-    [-1, 1]
     """
     unit, many = np.datetime_data(values.dtype)
     whole = values.astype(np.int64)
@@ -107,25 +102,13 @@ def microseconds(values: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
 
 
 def days_of_array(values: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-    """Return days since 1970 of NumPy's dates, as text of the same time is read, NaN where there is none.
-
-    Examples
-    --------
-    >>> days_of_array(np.array(["1970-01-01", "NaT", "1972-01-01"], dtype="datetime64[s]"))
-    array([  0.,  nan, 730.])
-    """
+    """Return days since 1970 of NumPy's dates, as text of the same time is read, NaN where there is none."""
     found = microseconds(values)
     return np.where(found == _NONE, np.nan, found.astype(np.float64) / _DAY)
 
 
 def to_days(stated: Any) -> float:
-    """Return a stated date as days since 1970, or complain.
-
-    Examples
-    --------
-    >>> to_days(date(1970, 2, 1)), to_days(31)
-    (31.0, 31.0)
-    """
+    """Return a stated date as days since 1970, or complain."""
     if isinstance(stated, int | float) and not isinstance(stated, bool):
         return float(stated)
     read = day(stated)

@@ -115,30 +115,30 @@ class Encoding(BlockRows):
             With ‖x‖₂ ≤ 1; labels are −1 and +1, targets of a regression in [−1, 1]. Where the schema names persons,
             k rows for each (:mod:`expost.table.persons`).
         """
+        return self.encode_and_count(frame, on_invalid)[0]
+
+    def encode_and_count(self, frame: Any, on_invalid: OnInvalid = "error") -> tuple[Rows, list[Tally], Tally]:
+        """Return the rows of :meth:`encode`, and how many of their cells fit, by column and of the target; private."""
         if on_invalid not in ("error", "clip"):
             raise ValueError('on_invalid must be "error" or "clip"')
-        raw = self.open(frame)
+        raw, schema, judged = self.open(frame), self.schema, on_invalid == "error"
         if len(raw) == 0:
             raise ValueError("there are no rows; pass at least one")
-        x, y, counts = self.encoded(raw)
-        if on_invalid == "error":
-            self.require_fit(*self.tallied(counts, len(raw)))
-            if self.schema.person is not None:
-                found = count_persons(raw[self.schema.person].cells(), 1, self.schema.missing)
+        if schema.person is not None and schema.rows_per_person is not None:
+            if judged:  # all rows are, also those that fill no slot
+                self.require_fit(*self.tallied(self.encoded(raw)[2], len(raw)))
+                found = count_persons(raw[schema.person].cells(), 1, schema.missing)
                 self.require_persons(found.unreadable, found.undecoded)
-        places = self._places(raw)
-        chosen = (x, y) if places is None else (x[places], y[places])
-        return Rows(given_up(np.ascontiguousarray(chosen[0])), given_up(chosen[1]), **self.declares)
+            raw = raw.taken(slots(raw[schema.person].cells(), schema.rows_per_person, schema.missing)[0])
+        x, y, counts = self.encoded(raw)
+        tallies, target = self.tallied(counts, len(raw))
+        if judged and schema.person is None:
+            self.require_fit(tallies, target)
+        return Rows(given_up(np.ascontiguousarray(x)), given_up(y), **self.declares), tallies, target
 
     def open(self, frame: Any) -> NamedColumns:
         """Find the columns of a table that a fit needs; none is looked at."""
         return open_named(frame, self.schema.needed)
-
-    def slotted(self, frame: Any) -> NamedColumns:
-        """Return the raw rows that :meth:`encode` makes rows of: where the schema names persons, k of each."""
-        raw = self.open(frame)
-        places = self._places(raw)
-        return raw if places is None else raw.taken(places)
 
     def encoded(self, raw: NamedColumns) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.int64]]:
         """Return some rows and counts of their cells, which add up to those of the table (:meth:`tallied`).
@@ -218,14 +218,6 @@ class Encoding(BlockRows):
             by what it adds at each of its knots.
         intercept : float
             What is predicted, or decided by, is the intercept and all coefficients times their columns.
-
-        Examples
-        --------
-        >>> from expost.table import Numeric
-        >>> encoding = Encoding(Schema("y", {"x": Numeric((0, 10))}, target_bounds=(0, 4)))
-        >>> theta = [0.0, encoding.scale]  # y/4 = x/10
-        >>> encoding.to_caller_units(theta)
-        ({'x': 0.4}, 0.0)
         """
         parameters = np.asarray(theta, dtype=np.float64)
         if parameters.shape != (len(self.names),):
@@ -243,17 +235,6 @@ class Encoding(BlockRows):
             intercept -= center * coefficients[names[0]]
             place += len(names)
         return coefficients, intercept
-
-    def tallies(self, frame: Any) -> tuple[list[Tally], Tally]:
-        """Count the cells that fit the schema, column by column, and the target's; private, for the curator."""
-        raw = self.open(frame)
-        return self.tallied(self.encoded(raw)[2], len(raw))
-
-    def _places(self, raw: NamedColumns) -> npt.NDArray[np.intp] | None:
-        schema = self.schema
-        if schema.person is None or schema.rows_per_person is None:
-            return None
-        return slots(raw[schema.person].cells(), schema.rows_per_person, schema.missing)[0]
 
     def require_persons(self, unreadable: int, undecoded: int) -> None:
         """Raise if there are cells in which no person can be told; for the curator, not covered by the guarantee."""

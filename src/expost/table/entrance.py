@@ -119,13 +119,7 @@ def column_of_frame(column: Any, name: str) -> Column | None:
 
 
 def arrow_column(column: Any, name: str) -> Column:
-    """Read an Arrow array, in one piece or in chunks.
-
-    Examples
-    --------
-    >>> arrow_column(pa.array([1, None, 3]), "x").floats(slice(None))
-    array([ 1., nan,  3.])
-    """
+    """Read an Arrow array, in one piece or in chunks."""
     kind = column.type
     if type_is(kind, "dictionary"):
         found = _by_number(column) if type_is(kind.value_type, "string") else None
@@ -172,13 +166,7 @@ BYTES = ("binary", "large_binary", "binary_view")
 
 
 def type_is(kind: Any, *names: str) -> bool:
-    """Say whether a type of Arrow is one of those that ``pyarrow.types`` tells apart by such names.
-
-    Examples
-    --------
-    >>> type_is(pa.int8(), "integer", "floating"), type_is(pa.string(), "integer", "floating")
-    (True, False)
-    """
+    """Say whether a type of Arrow is one of those that ``pyarrow.types`` tells apart by such names."""
     return any(getattr(pa.types, f"is_{name}")(kind) for name in names)
 
 
@@ -297,15 +285,6 @@ def open_rows(X: Any, *, on_invalid: OnInvalid = "error", width: int | None = No
     name : str
         What to call the table in messages, which are about the structure: sparse matrices, other numbers of
         dimensions, types that cannot hold real numbers.
-
-    Examples
-    --------
-    >>> rows = open_rows([[True, "2.5"], ["x", None]])
-    >>> rows
-    ArrayRows(n=2, width=2)
-    >>> rows.floats(slice(None))
-    array([[1. , 2.5],
-           [nan, nan]])
     """
     if isinstance(X, RawRows):
         return X
@@ -327,12 +306,6 @@ def open_column(y: Any, *, on_invalid: OnInvalid = "error", name: str = "y") -> 
     It is a list, an array, a column of pandas, Polars or PyArrow, or a table of one column. With ``"clip"`` an entry of
     a list that is a list of one cell is read as that cell, by itself; with ``"error"`` a list of such entries is a
     table of one column.
-
-    Examples
-    --------
-    >>> column, dimensions = open_column(["yes", "no", b"no"])
-    >>> column.signs(slice(None), ("no", "yes"))
-    (array([ True, False, False]), array([False, False,  True]))
     """
     if isinstance(y, Column):
         return y, 1

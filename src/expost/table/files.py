@@ -23,7 +23,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -61,9 +61,9 @@ from expost.table.formats import (
     database_in,
     ends,
 )
-from expost.table.json_lines import json_lines
+from expost.table.json_lines import JsonLines
 from expost.table.kinds import PLAIN_NUMBERS, TEXT_COLUMNS
-from expost.table.parquet import ParquetTable, is_parquet, parquet_whole
+from expost.table.parquet import ParquetTable, parquet_whole
 
 _TRUTH = {"true": 1.0, "false": 0.0}
 _NUMERIC = ("integer", "floating", "boolean", "decimal", "null")  # the last is a column without a single value: all NaN
@@ -142,7 +142,7 @@ def read_table(
         available = data.names if isinstance(data, CsvFile) else list(data.column_names)
     except UnicodeDecodeError:
         raise ValueError(f"the names of the columns of {file} are not in UTF-8; save it as UTF-8") from None
-    names = chosen_columns(available if is_parquet(file) else FirstLine(available), target, columns, file)
+    names = chosen_columns(available if ends(file, PARQUET) else FirstLine(available), target, columns, file)
     if isinstance(data, CsvFile):
         X, y = _from_lines(data, names, target, target_as)
     else:
@@ -151,7 +151,7 @@ def read_table(
 
 
 def _opened(path: Path, *, by_line: bool, text: list[str]) -> Any:
-    if is_parquet(path):
+    if ends(path, PARQUET):
         return parquet_whole(path)
     try:
         if by_line:
@@ -270,15 +270,6 @@ def found_files(path: str | os.PathLike[str]) -> list[Path]:
     there is none, if a name does not tell the type, if a folder holds files of two types, or if a link leads nowhere. A
     file that is found under two names is one, too: its rows would count twice, and ε is stated for rows that count
     once.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     for name in ("b.csv", "a.csv", "notes.txt"):
-    ...         Path(folder, name).touch()
-    ...     [file.name for file in found_files(folder)]
-    ['a.csv', 'b.csv']
     """
     path = Path(path)
     if path.is_dir():
@@ -348,18 +339,15 @@ def open_named(frame: Any, names: Sequence[str]) -> NamedColumns:
     """Take columns out of a table by their names; spaces around names in the table do not count.
 
     The table is a frame of pandas, Polars or PyArrow, whatever else hands out batches of Arrow, a mapping of names to
-    columns, NamedColumns, or the path of a file (:func:`read_columns`).
-
-    Examples
-    --------
-    >>> open_named({"age": [31, "47"], " city": ["Bern", None], "when": [1, 2]}, ["city", "age"])
-    NamedColumns(n=2, names=['city', 'age'])
+    columns, NamedColumns, or the path of a file, of which no row changes how another is read.
     """
     if isinstance(frame, NamedColumns):
         places_of(list(frame.columns), names)
         return frame
     if isinstance(frame, str | os.PathLike):
-        return read_columns(frame, names)
+        _require_file(Path(frame))
+        found: NamedColumns = _file(Path(frame)).whole(names)
+        return found
     if names_of_frame(frame) is not None:
         return named_columns(frame, names)
     if is_stream(frame):
@@ -380,43 +368,7 @@ def open_named(frame: Any, names: Sequence[str]) -> NamedColumns:
     return NamedColumns(columns, lengths.pop() if lengths else 0)
 
 
-def read_columns(
-    path: str | os.PathLike[str],
-    names: Sequence[str],
-    *,
-    separator: str | None = None,
-    decimal: str = ".",
-    encoding: str = "utf-8",
-) -> NamedColumns:
-    """Read columns of a file, so that no row changes how another is read.
-
-    Parameters
-    ----------
-    path : str or path
-        A file whose name ends in one of ``file_types.ENDINGS``. In a CSV file every line is one row.
-    names : sequence of str
-        Which columns.
-    separator, decimal, encoding
-        How a CSV file is written, as in :class:`~expost.table.csv_lines.CsvFile`.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = pathlib.Path(folder, "people.csv")
-    ...     _ = file.write_text("age; weight\\n31; 70,5\\n47; 1.000,5\\n")
-    ...     columns = read_columns(file, ["weight"], decimal=",")
-    >>> columns["weight"].floats(slice(None))
-    array([70.5,  nan])
-    """
-    file = Path(path)
-    _require_file(file)
-    columns: NamedColumns = _file(file, separator=separator, decimal=decimal, encoding=encoding).whole(names)
-    return columns
-
-
-@dataclass(frozen=True)
-class Piece:
+class Piece(NamedTuple):
     """What can be read by itself: a number of a file, and which part of it."""
 
     file: int
@@ -479,13 +431,7 @@ def is_on_disk(table: Any) -> bool:
 
 
 def table_claims(table: Any) -> tuple[str, ...]:
-    """Return what is taken as given of a table that a function hands out anew for every pass, or that a query gives.
-
-    Examples
-    --------
-    >>> table_claims(lambda: pa.table({"age": [31]})), table_claims("people.csv")
-    (('the function that hands out the table returns the same rows in the same order whenever it is called',), ())
-    """
+    """Return what is taken as given of a table that a function hands out anew for every pass, or that a query gives."""
     if isinstance(table, Disk):
         return tuple(dict.fromkeys(claim for file in table.files for claim in file.claims))
     return (SAME_ROWS,) if is_stream(table) and is_called(table) else ()
@@ -505,17 +451,6 @@ def open_disk(table: Any, *, query: str | None = None, sheet: str | None = None,
     **options
         How CSV files are written: ``separator``, ``decimal``, ``encoding`` and ``strip``, as in
         :class:`~expost.table.csv_lines.CsvFile`.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     for month in ("01", "02"):
-    ...         _ = Path(folder, f"{month}.csv").write_text("age,city\\n31,Bern\\n")
-    ...     disk = open_disk(Path(folder, "*.csv"))
-    ...     [columns for piece in disk.pieces() for columns in disk.read(piece, ["age"], frozenset(), 100)]
-    [NamedColumns(n=1, names=['age']), NamedColumns(n=1, names=['age'])]
     """
     if isinstance(table, Disk):
         return table
@@ -534,12 +469,12 @@ def open_disk(table: Any, *, query: str | None = None, sheet: str | None = None,
 
 def _file(file: Path, sheet: str | None = None, **options: Any) -> Any:
     """Open a file as the type that its name says."""
-    if is_parquet(file):
+    if ends(file, PARQUET):
         return ParquetTable(file)
     if ends(file, ARROW):
         return ArrowFile(file)
     if ends(file, JSON):
-        return json_lines(file)
+        return JsonLines(file)
     if ends(file, EXCEL):
         return workbook(file, sheet)
     if ends(file, TABS):

@@ -80,15 +80,7 @@ class Finding:
 
 
 class Spellings:
-    """How often cells are spelt in which way.
-
-    Examples
-    --------
-    >>> found = Spellings()
-    >>> found.count(Column(["n/a", " n/a", 7, [1]]), np.ones(4, dtype=np.bool_))
-    >>> found.listed()
-    '"n/a" (2), 7 (1), a list (1)'
-    """
+    """How often cells are spelt in which way."""
 
     def __init__(self) -> None:
         self.found: Counter[str] = Counter()
@@ -315,13 +307,7 @@ _NOUNS = {
 
 
 def persons_unnamed(names: Sequence[str], schema: Schema | None) -> list[Finding]:
-    """Return what names of columns say of persons that a schema does not; no row is looked at.
-
-    Examples
-    --------
-    >>> [finding.said for finding in persons_unnamed(["age", "patient_id"], None)]
-    ['by its name it says whose a row is, and no person is stated: each row is protected by itself']
-    """
+    """Return what names of columns say of persons that a schema does not; no row is looked at."""
     if schema is not None and schema.person is not None:
         return []
     every = dict.fromkeys([*(str(name).strip() for name in names), *(() if schema is None else schema.columns)])
@@ -435,13 +421,7 @@ def _is_point_number(text: str) -> bool:
 
 
 def _meant(texts: list[str], stated: Sequence[Value]) -> tuple[list[str], list[str]]:
-    """Return questions whether stated labels were meant by text that is spelt nearly alike, and text that is not.
-
-    Examples
-    --------
-    >>> _meant(["cardiolgy", "Oslo"], ["cardiology", "icu"])
-    (['"cardiolgy": did you mean "cardiology"? Then mend these cells'], ['Oslo'])
-    """
+    """Return questions whether stated labels were meant by text that is spelt nearly alike, and text that is not."""
     known = {value.casefold(): value for value in stated if isinstance(value, str)}
     meant: dict[str, str] = {}
     for text in texts:

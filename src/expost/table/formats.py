@@ -25,13 +25,7 @@ _EXTRAS = {"duckdb": "duckdb", "openpyxl": "excel"}  # what installs a package
 
 
 def ends(file: Path, endings: tuple[str, ...]) -> bool:
-    """Whether the name of a file ends in one of these.
-
-    Examples
-    --------
-    >>> ends(Path("T.CSV.gz"), CSV)
-    True
-    """
+    """Whether the name of a file ends in one of these."""
     return file.name.lower().endswith(endings)
 
 
@@ -62,11 +56,6 @@ def require_package_for(path: Path) -> None:
 
 
 def require_package(name: str, what: str) -> None:
-    """Complain if a package is not installed, and say what installs it.
-
-    Examples
-    --------
-    >>> require_package("json", "reading JSON")
-    """
+    """Complain if a package is not installed, and say what installs it."""
     if find_spec(name) is None:
         raise ValueError(f"{what} needs {name}: pip install 'expost[{_EXTRAS[name]}]'")

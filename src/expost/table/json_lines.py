@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -42,11 +41,10 @@ class JsonLines(LinesFile):
 
     named = False
 
-    @cached_property
-    def names(self) -> list[str]:
-        """The names in the first line; of a line that is no object, none."""
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
         block = next((block for part in self.parts()[:1] for block in self._blocks(part)), b"")
-        return list(_row(block.partition(b"\n")[0]) or ())
+        self.names = list(_row(block.partition(b"\n")[0]) or ())  # those in the first line; none if it is no object
 
     def read(
         self, part: tuple[int, int], names: Sequence[str], numeric: frozenset[str], rows: int
@@ -64,13 +62,6 @@ class JsonLines(LinesFile):
     def whole(self, names: Sequence[str]) -> NamedColumns:
         """Return some columns of all lines."""
         return _columns(self._every_line("JSON lines"), names)
-
-
-def json_lines(path: Path) -> JsonLines:
-    """Open a file, or say that it cannot be read as text."""
-    file = JsonLines(path)
-    _ = file.names  # unpacks it, where it is packed
-    return file
 
 
 def _columns(lines: Iterable[bytes], names: Sequence[str]) -> NamedColumns:

@@ -54,6 +54,8 @@ class ColumnKind:
 
     counted_as = ""  # what kind of cells a tally counts
     other = False  # whether values that are not listed have an indicator, and are not unreadable
+    parsed = False  # whether a reader of files may parse its cells as numbers that are written as in the rest of it
+    bends = False  # whether levels of a search with much noise see it coarser than it is encoded
     missing = ""
 
     def to_dict(self) -> dict[str, Any]:
@@ -78,19 +80,9 @@ class ColumnKind:
         return self.missing != "indicator"
 
     @property
-    def parsed(self) -> bool:
-        """Whether a reader of files may parse its cells as numbers that are written as in the rest of the file."""
-        return False
-
-    @property
     def middle_and_half(self) -> tuple[float, float]:
         """What is taken off the first of its columns, and what it is divided by then."""
         return 0.0, 1.0
-
-    @property
-    def bends(self) -> bool:
-        """Whether levels of a search with much noise see it coarser than it is encoded."""
-        return False
 
     @property
     def parts(self) -> tuple[ColumnKind, ...]:
@@ -225,8 +217,8 @@ class Numeric(ColumnKind):
         return self.curve is None and self.knots is None and self.steps is None
 
     @property
-    def parsed(self) -> bool:
-        """Whether a reader of files may parse its cells as numbers that are written as in the rest of the file."""
+    def parsed(self) -> bool:  # type: ignore[override]
+        """Whether numbers in text are written as in the rest of the file."""
         return self.decimal is None
 
     @property
@@ -240,8 +232,8 @@ class Numeric(ColumnKind):
         return not self.marked and self.shape is None
 
     @property
-    def bends(self) -> bool:
-        """Whether levels of a search with much noise see it coarser than it is encoded."""
+    def bends(self) -> bool:  # type: ignore[override]
+        """Whether its curve comes as noise falls."""
         return self.curve == "auto"
 
     def view(self, intervals: int, width: int) -> tuple[npt.NDArray[np.float64], bool]:
@@ -362,6 +354,7 @@ class Dated(Numeric):
     """
 
     counted_as = "date"
+    parsed = False  # no reader of numbers knows dates
 
     def __post_init__(self) -> None:
         dated = False
@@ -391,11 +384,6 @@ class Dated(Numeric):
         """Return what differs from the defaults, in plain values: dates as text."""
         said = super().to_dict()
         return {name: list(map(from_days, value)) if isinstance(value, list) else value for name, value in said.items()}
-
-    @property
-    def parsed(self) -> bool:
-        """No reader of numbers knows dates."""
-        return False
 
     @property
     def shown_knots(self) -> list[str]:
@@ -462,6 +450,7 @@ class Categorical(ColumnKind):
     ordered: bool = False
 
     counted_as = "category"
+    boxed = False  # indicators are a block of their own
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "categories", labels(self.categories, "categories"))
@@ -484,13 +473,8 @@ class Categorical(ColumnKind):
         return tuple(f"{column}={value}" for value in [*shown, *extra])
 
     @property
-    def boxed(self) -> bool:
-        """Indicators are a block of their own."""
-        return False
-
-    @property
-    def bends(self) -> bool:
-        """Whether levels of a search with much noise see it coarser than it is encoded."""
+    def bends(self) -> bool:  # type: ignore[override]
+        """Whether levels with much noise see ranks."""
         return self.ordered
 
     def view(self, intervals: int, width: int) -> tuple[npt.NDArray[np.float64], bool]:
@@ -580,17 +564,7 @@ _WRITE = 'write { bounds = [lowest, highest] }, { categories = ["one value", "an
 
 
 def kind_from_dict(stated: Any) -> Kind:
-    """Make a kind of column from what a file says about it.
-
-    Examples
-    --------
-    >>> kind_from_dict({"bounds": [17, 90]})
-    Numeric(bounds=(17.0, 90.0))
-    >>> kind_from_dict({"bound": [17, 90]})
-    Traceback (most recent call last):
-    ...
-    ValueError: unknown option 'bound'; did you mean 'bounds'?
-    """
+    """Make a kind of column from what a file says about it."""
     if isinstance(stated, Kind):
         return stated
     if not isinstance(stated, Mapping):

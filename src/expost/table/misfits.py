@@ -156,13 +156,7 @@ def clipped_away(tallies: Sequence[Tally], target: Tally | None) -> list[str]:
 
 
 def uneven_lines(uneven: int, rows: int) -> tuple[str, bool]:
-    """Say how many lines of CSV files have another number of cells than the first, and whether they are many.
-
-    Examples
-    --------
-    >>> uneven_lines(1, 1000)[1], uneven_lines(100, 1000)[1]
-    (False, True)
-    """
+    """Say how many lines of CSV files have another number of cells than the first, and whether they are many."""
     one = uneven == 1
     said = (
         f"{uneven:,} of {rows:,} lines {'has' if one else 'have'} another number of cells than the first line of "

@@ -20,12 +20,6 @@ from expost.table.columns import NamedColumns, places_of
 from expost.table.csv_lines import BatchFile, Held, unless_damaged
 from expost.table.databases_and_streams import sound
 from expost.table.entrance import named_columns
-from expost.table.formats import PARQUET, ends
-
-
-def is_parquet(file: Path) -> bool:
-    """Whether a file is Parquet, by its name."""
-    return ends(file, PARQUET)
 
 
 def parquet_whole(file: Path) -> Any:

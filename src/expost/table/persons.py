@@ -126,13 +126,7 @@ def slots(cells: Iterable[Any], rows_per_person: int, marks: Iterable[Any] = ())
 
 
 def times(persons: npt.NDArray[np.int64], k: int) -> npt.NDArray[np.int32]:
-    """Say how many of their person's k slots each row fills.
-
-    Examples
-    --------
-    >>> times(np.array([0, 1, 0, 0, 2, 1]), 3).tolist()  # 0 has three rows, 1 has two and 2 one
-    [1, 2, 1, 1, 3, 1]
-    """
+    """Say how many of their person's k slots each row fills."""
     many, order = np.bincount(persons), np.argsort(persons, kind="stable")
     rank = np.empty_like(persons)
     rank[order] = np.arange(len(persons)) - np.repeat(np.cumsum(many) - many, many)
@@ -164,13 +158,7 @@ class PersonTally:
 
 
 def count_persons(cells: Iterable[Any], rows_per_person: int, marks: Iterable[Any] = ()) -> PersonTally:
-    """Count persons and their rows.
-
-    Examples
-    --------
-    >>> count_persons(["ann", "bob", "ann", None, {}], 1)
-    PersonTally(persons=4, missing=1, unreadable=1, longer=1, left_out=1, undecoded=0)
-    """
+    """Count persons and their rows."""
     persons = Persons(marks)
     rows = np.bincount(persons.numbers(cells))
     beyond = rows[rows > rows_per_person] - rows_per_person

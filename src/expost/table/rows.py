@@ -45,12 +45,6 @@ def to_fixed_point(x: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
     A row with an entry beyond 2²² in size is first multiplied by the power of two that brings its largest entry into
     [2²¹, 2²²). Its ℓ₁ norm is beyond 1 before and after, so the clip that follows sends it in the same direction. A
     row's result depends on that row only.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> to_fixed_point(np.array([[1.0, -0.5, 1e-9]]))
-    array([[1048576, -524288,       0]])
     """
     x = np.asarray(x, dtype=np.float64)
     if x.ndim != 2:
@@ -92,45 +86,11 @@ def clip_l1(x: npt.NDArray[np.int64], bound: int = ONE) -> npt.NDArray[np.int64]
     x = np.asarray(x)
     _check_units(x, bound)
     norm = np.abs(x).sum(axis=1)
-    # Floors of non-negative parts: Σⱼ ⌊|xⱼ|·bound/norm⌋ ≤ bound.
-    return _shrunk(x, norm > bound, bound, norm)
-
-
-def clip_l2(x: npt.NDArray[np.int64], bound: int = ONE) -> npt.NDArray[np.int64]:
-    """Shrink rows whose ℓ₂ norm exceeds a bound; otherwise as :func:`clip_l1`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> clip_l2(np.array([[3, 4], [30, -40]]), bound=10)
-    array([[ 3,  4],
-           [ 6, -8]])
-    """
-    _check_units(x, bound)
-    largest = np.abs(x).max(axis=1, initial=0)
-    huge = largest > ONE
-    # Longer than any bound by one entry alone. Brought down to it first, so that squares fit in 64 bits.
-    clipped = _shrunk(x, huge, ONE, largest)
-    square = (clipped * clipped).sum(axis=1)  # at most p · 2⁴⁰
-    # Σⱼ ⌊|xⱼ|·bound/⌈norm⌉⌋² ≤ bound² · Σⱼ xⱼ² / ⌈norm⌉² ≤ bound².
-    return _shrunk(clipped, (square > bound * bound) | huge, bound, _ceil_root(square))
-
-
-def _shrunk(
-    x: npt.NDArray[np.int64], over: npt.NDArray[np.bool_], bound: int, norm: npt.NDArray[np.int64]
-) -> npt.NDArray[np.int64]:
-    """Return rows, some of them times bound / norm, truncated toward zero; products stay below 2⁴² · 2²⁰ = 2⁶²."""
-    clipped, wide = x.copy(), x[over]
+    clipped, over = x.copy(), norm > bound
+    wide = x[over]
+    # Floors of non-negative parts: Σⱼ ⌊|xⱼ|·bound/norm⌋ ≤ bound; products stay below 2⁴² · 2²⁰ = 2⁶².
     clipped[over] = np.sign(wide) * (np.abs(wide) * bound // norm[over, np.newaxis])
     return clipped
-
-
-def _ceil_root(square: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return ⌈√s⌉ of integers from 0 on, exactly: the float root is off by one at most, which integers settle."""
-    root = np.sqrt(square.astype(np.float64)).astype(np.int64)
-    root -= root * root > square
-    root += (root + 1) * (root + 1) <= square
-    return root + (root * root < square)
 
 
 def _check_units(x: npt.NDArray[np.int64], bound: int) -> None:
@@ -144,21 +104,6 @@ def _check_units(x: npt.NDArray[np.int64], bound: int) -> None:
         )
     if x.size and (x.max() > _MAX_UNITS or x.min() < -_MAX_UNITS):
         raise ValueError("x has entries beyond 2**42 units; make it with to_fixed_point")
-
-
-def clip_unit(y: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
-    """Clip numbers to [−1, 1] and truncate them toward zero to multiples of 2⁻²⁰; NaN is an error.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> clip_unit(np.array([0.25, -3.0]))
-    array([  262144, -1048576])
-    """
-    y = np.asarray(y, dtype=np.float64)
-    if np.isnan(y).any():
-        raise ValueError("y must not contain NaN; replace it before converting to fixed point")
-    return np.ldexp(np.clip(y, -1.0, 1.0), FRACTION_BITS).astype(np.int64)
 
 
 Norm = Literal["l1", "l2"]
@@ -234,12 +179,12 @@ class Rows(PrivateRows):
             undeclared |= self.constant is not None and bool((part[:, self.constant[0]] != self.constant[1]).any())
         if wide:
             name = {"l1": "ℓ₁", "l2": "ℓ₂"}[self.norm]
-            raise ValueError(f"{wide} row(s) have an {name} norm above 1; clip them with clip_{self.norm} first")
+            raise ValueError(f"{wide} row(s) have an {name} norm above 1; shorten them, or let a recipe make rows")
         if undeclared:
             raise ValueError("rows are not what they are declared to be, in shape, length or constant")
         beyond = int(np.count_nonzero((self.y > ONE) | (self.y < -ONE)))
         if beyond:
-            raise ValueError(f"{beyond} target(s) lie outside [-1, 1]; clip them with clip_unit first")
+            raise ValueError(f"{beyond} target(s) lie outside [-1, 1]; move them into it, or let a recipe make rows")
 
     def _within(self) -> Iterator[tuple[slice, str, float]]:
         """Yield columns, a norm and what it is at most, beyond the norm of whole rows."""
@@ -341,14 +286,7 @@ class Batch(PrivateRows):
         return Batch(np.repeat(self.x, often, axis=0), np.repeat(self.y, often), cells=self.cells)
 
     def pieces(self, most: int) -> Iterator[Batch]:
-        """Yield the rows themselves, each as often as it counts, at most so many at a time; without counts of cells.
-
-        Examples
-        --------
-        >>> batch = Batch(np.array([[7], [8]], np.int32), np.zeros(2, np.int32), np.array([1.0, 4.0]))
-        >>> [piece.x.ravel().tolist() for piece in batch.pieces(3)]
-        [[7, 8, 8], [8, 8]]
-        """
+        """Yield the rows themselves, each as often as it counts, at most so many at a time; without counts of cells."""
         often = np.ones(len(self), np.int64) if self.counts is None else self.counts.astype(np.int64) << self.shift
         ends = np.cumsum(often)
         for start in range(0, self.rows, most):
@@ -410,13 +348,6 @@ class MemorySource(PrivateRows, RowSource):
     sparse
         Whether whoever works on them can do with sparse rows, where that is faster: where at most one entry in 16 is
         not zero, as where most columns are indicators.
-
-    Examples
-    --------
-    >>> x = np.full((3, 1), 7, dtype=np.int32)
-    >>> source = MemorySource(Rows(x, np.ones(3, dtype=np.int32)))
-    >>> [len(batch) for part in source.parts() for batch in source.read(part)]
-    [3]
     """
 
     effort = 1.0
@@ -480,14 +411,7 @@ def thinned(batch: Batch) -> Batch:
 
 
 def room_for(n: int, p: int, *, columns: bool, dtype: npt.DTypeLike = np.int32) -> npt.NDArray[Any]:
-    """Return an array for n rows of p columns, held column by column or row by row.
-
-    Examples
-    --------
-    >>> made = room_for(5, 2, columns=True)
-    >>> made.shape, by_column(made), by_column(made[:3]), by_column(room_for(5, 2, columns=False))
-    ((5, 2), True, True, False)
-    """
+    """Return an array for n rows of p columns, held column by column or row by row."""
     return np.empty((p, n), dtype).T if columns else np.empty((n, p), dtype)
 
 

@@ -136,14 +136,7 @@ class Schema:
         self._check_person()
 
     def with_person(self, person: str | None, rows_per_person: int | None) -> Schema:
-        """Return the schema with the persons that were stated beside it; it must not say anything else itself.
-
-        Examples
-        --------
-        >>> schema = Schema("y", {"x": Boolean()}, target_bounds=(0, 1))
-        >>> schema.with_person("id", 5).person
-        'id'
-        """
+        """Return the schema with the persons that were stated beside it; it must not say anything else itself."""
         if person is None and rows_per_person is None:
             return self
         stated = {"person": person, "rows_per_person": rows_per_person}
@@ -219,17 +212,7 @@ class Schema:
 
     @classmethod
     def from_toml(cls, path: str | Path) -> Schema:
-        """Read a schema from a TOML file.
-
-        Examples
-        --------
-        >>> import pathlib, tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     file = pathlib.Path(folder, "schema.toml")
-        ...     _ = file.write_text('target = "y"\\ntarget_bounds = [0, 1]\\n[columns]\\nx = { boolean = true }\\n')
-        ...     Schema.from_toml(file).columns["x"]
-        Boolean(missing='middle')
-        """
+        """Read a schema from a TOML file."""
         file = Path(path)
         if not file.is_file():
             raise FileNotFoundError(f"there is no schema {file}; expost init drafts one")
@@ -272,14 +255,7 @@ class Schema:
         )
 
     def fingerprint(self) -> str:
-        """Return the SHA-256 of the schema, in hexadecimal digits; the order of columns counts, as it does in a model.
-
-        Examples
-        --------
-        >>> from expost.table import Boolean
-        >>> len(Schema("y", {"x": Boolean()}, target_bounds=(0, 1)).fingerprint())
-        64
-        """
+        """Return the SHA-256 of the schema, in hexadecimal digits; the order of columns counts, as in a model."""
         return hashlib.sha256(self._canonical().encode()).hexdigest()
 
     def _canonical(self) -> str:
@@ -375,14 +351,7 @@ def _toml(value: Any) -> str:
 
 
 def toml_line(name: str, value: Any) -> str:
-    """Return a line of a schema in TOML.
-
-    Examples
-    --------
-    >>> from expost.table import Numeric
-    >>> toml_line("age", Numeric((0, 100))), toml_line("missing", ["", "?"])
-    ('age = { bounds = [0, 100] }', 'missing = ["", "?"]')
-    """
+    """Return a line of a schema in TOML."""
     return f"{toml_key(name)} = {_toml(value if isinstance(value, Mapping | Sequence) else value.to_dict())}"
 
 
@@ -442,16 +411,6 @@ def draft(
     -------
     str
         TOML with blanks to fill in.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = pathlib.Path(folder, "people.csv")
-    ...     _ = file.write_text("age,home town\\n31,Bern\\n")
-    ...     print(*draft(file).splitlines()[-2:], sep="\\n")
-    age = {  }
-    "home town" = {  }
     """
     one = path if database_in(path) or is_stream(path) else found_files(path)[0]
     first = open_disk(one, query=query, sheet=sheet, separator=separator, encoding=encoding).files[0]

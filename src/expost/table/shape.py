@@ -143,14 +143,7 @@ _UP = 1.0 + 1e-12  # rounding of a few products
 
 
 def gaussian_size(geometry: Geometry) -> float:
-    """Return N: noise of which a row moves a sum by μ deviations has root mean square 2S·N/μ.
-
-    Examples
-    --------
-    >>> from expost.table.shape import l2_ball
-    >>> gaussian_size(l2_ball(9))
-    3.0
-    """
+    """Return N: noise of which a row moves a sum by μ deviations has root mean square 2S·N/μ."""
     return math.fsum(block.radius * math.sqrt(block.full * block.size) for block in geometry.blocks)
 
 
@@ -216,15 +209,6 @@ def cheapest_geometry(rows: BlockRows, steering: float | None = None) -> Geometr
     """Return the shape of rows whose noise is smallest: blocks, a Euclidean or an ℓ₁ ball.
 
     ``steering`` is what rows were divided by in units that people think in; it only steers a search.
-
-    Examples
-    --------
-    >>> from expost.table.encoding import Encoding
-    >>> from expost.table.schema import Schema
-    >>> schema = {"target": "y", "target_bounds": [0, 1], "columns": {"a": {"bounds": [0, 1]}}}
-    >>> encoding = Encoding(Schema.from_dict(schema))
-    >>> cheapest_geometry(encoding).name
-    'blocks'
     """
     p, s = sum(size for size, _ in rows.blocks), rows.scale if steering is None else steering
     shapes = [

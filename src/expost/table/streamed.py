@@ -53,11 +53,11 @@ class StreamedSource(RowSource):
         Which columns, and those among them that are likely to hold numbers.
     p, declares
         Number of columns of the rows, and what holds of every one.
-    batch_rows : int, optional
-        Rows read at a time; changes nothing but memory and speed.
 
     Attributes
     ----------
+    batch_rows
+        Rows read at a time; changes nothing but memory and speed.
     judge
         Complains about counts of cells, in the first pass; None once that is done, or if nobody is to complain.
     """
@@ -69,13 +69,12 @@ class StreamedSource(RowSource):
         numeric: Iterable[str],
         p: int,
         declares: dict[str, Any],
-        batch_rows: int | None,
     ) -> None:
         disk.require(names)
         self.disk, self.names, self.numeric, self.p = disk, list(names), frozenset(numeric), p
         vars(self).update(declares)
         self.n = disk.guess  # until it was looked at
-        self.batch_rows = usual_rows(max(p, len(self.names))) if batch_rows is None else batch_rows
+        self.batch_rows = usual_rows(max(p, len(self.names)))
         self.judge: Callable[[npt.NDArray[np.int64], int], None] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -98,12 +97,12 @@ class StreamedSource(RowSource):
 class EncodedSource(StreamedSource):
     """Rows of a table with a schema, made as an encoding says."""
 
-    def __init__(self, disk: Disk, encoding: Encoding, batch_rows: int | None = None) -> None:
+    def __init__(self, disk: Disk, encoding: Encoding) -> None:
         schema, self.encoding = encoding.schema, encoding
         numbers = [name for name, kind in schema.columns.items() if kind.parsed]
         numbers += [schema.target] if schema.classes is None else []
         names = [*schema.columns, schema.target]
-        super().__init__(disk, names, numbers, len(encoding.names), encoding.declares, batch_rows)
+        super().__init__(disk, names, numbers, len(encoding.names), encoding.declares)
 
     def made(self, columns: NamedColumns) -> Batch:
         """Return the rows that columns become, and counts of their cells."""
@@ -116,7 +115,7 @@ class PreparedSource(StreamedSource):
 
     Parameters
     ----------
-    disk, batch_rows
+    disk
         As above.
     preparation : Preparation
     features, target, classes
@@ -130,13 +129,12 @@ class PreparedSource(StreamedSource):
         features: Sequence[str],
         target: str,
         classes: tuple[Any, Any] | None,
-        batch_rows: int | None = None,
     ) -> None:
         self.preparation, self.features, self.target, self.classes = preparation, list(features), target, classes
         self._labels = classes is not None and any(isinstance(c, str | bytes) for c in classes)
         names = [*features, target]
         numbers = self.features if self._labels else names
-        super().__init__(disk, names, numbers, preparation.n_parameters, preparation.declares, batch_rows)
+        super().__init__(disk, names, numbers, preparation.n_parameters, preparation.declares)
 
     def made(self, columns: NamedColumns) -> Batch:
         """Return the rows that columns become, and counts of their cells."""
@@ -159,8 +157,8 @@ class PersonSource(EncodedSource):
         Rows whose person is neither text nor a number, or text in another encoding; private.
     """
 
-    def __init__(self, disk: Disk, encoding: Encoding, batch_rows: int | None = None) -> None:
-        super().__init__(disk, encoding, batch_rows)
+    def __init__(self, disk: Disk, encoding: Encoding) -> None:
+        super().__init__(disk, encoding)
         schema = encoding.schema
         assert schema.person is not None
         assert schema.rows_per_person is not None
@@ -192,7 +190,7 @@ class PersonSource(EncodedSource):
 
     def every_row(self) -> EncodedSource:
         """Return the table row by row, whoever's they are."""
-        return EncodedSource(self.disk, self.encoding, self.batch_rows)
+        return EncodedSource(self.disk, self.encoding)
 
     def parts(self) -> Sequence[int]:
         """Return numbers of the pieces of the table."""

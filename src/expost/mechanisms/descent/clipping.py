@@ -42,9 +42,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from expost.numeric import FloatArray, Private, to_grid
-from expost.passes.engine import Engine, LocalEngine, Totals, blocks, folded, predictions, weighted, whole
+from expost.passes.engine import Engine, LocalEngine, Totals, predictions, weighted, whole
 from expost.solve.losses import Loss
-from expost.table.rows import ONE, Batch, Rows, RowSource, as_source
+from expost.solve.row_sums import BlockSums
+from expost.table.rows import ONE, Rows, RowSource, as_source
 from expost.table.shape import Geometry
 
 Whole = NDArray[np.int64]
@@ -169,14 +170,7 @@ def _stretch(geometry: Geometry, most: int) -> int:
 
 
 def typical_length(geometry: Geometry, stretch: int = 1, *, centred: bool) -> float:
-    """Return how long rows are guessed to be in their frame, before it is centred or after; public.
-
-    Examples
-    --------
-    >>> from expost.table.shape import l2_ball
-    >>> round(typical_length(l2_ball(9), centred=False), 3)
-    0.707
-    """
+    """Return how long rows are guessed to be in their frame, before it is centred or after; public."""
     if geometry.constant is None:
         return math.sqrt(_BALL) * geometry.radius
     numbers, constant, others = _parts(geometry)
@@ -277,16 +271,12 @@ class Clip:
 
 
 @dataclass(frozen=True, eq=False)
-class ClippedSums:
+class ClippedSums(BlockSums):
     """Σ s·x at θ, which is on its grid, in units of 2⁻³²; a pass."""
 
     table: SlopeTable
     theta: FloatArray
     clip: Clip
-
-    def __call__(self, batch: Batch) -> Totals:
-        """Return the sum."""
-        return folded((self._block(*block) for block in blocks(batch)), batch.shift)
 
     def _block(self, x: Any, y: FloatArray, counts: FloatArray | None) -> Totals:
         slopes = self.table.at(predictions(x, self.theta[:, None]), y).astype(np.float64)
@@ -297,7 +287,7 @@ class ClippedSums:
 
 
 @dataclass(frozen=True, eq=False)
-class LengthSums:
+class LengthSums(BlockSums):
     """Σ of rows' squared lengths in a frame, each cut at ``most`` and counted in whole parts of it; a pass.
 
     One row moves the sum by at most :data:`PARTS`.
@@ -305,10 +295,6 @@ class LengthSums:
 
     frame: Frame
     most: float
-
-    def __call__(self, batch: Batch) -> Totals:
-        """Return the sum."""
-        return folded((self._block(*block) for block in blocks(batch)), batch.shift)
 
     def _block(self, x: Any, y: FloatArray, counts: FloatArray | None) -> Totals:
         parts = self.parts(x)

@@ -408,10 +408,6 @@ class Walk:
         slope = max(self._slope, min(times * self._slope, self._steepest))
         self._length, self._clip = length, Clip.of(frame, slope * length)
 
-    def cost(self, rho: float) -> Curve:
-        """Return what a stage costs: its steps are Gaussian releases."""
-        return Curve.gaussian(rho)
-
     def stage(self, rho: float, source: WordSource) -> Floats:
         """Take a stage's steps, which cost ρ together; return the mean of the later iterates, on a public grid."""
         if len(self._sums) == 1 and self._clip.frame.movable:

@@ -208,15 +208,7 @@ def typical_norm(problem: Problem) -> float:
 
 
 def best_split(norm: float, shrunk: float) -> float:
-    """Return the part of ε that Xᵀy should get for an optimum of that norm.
-
-    Examples
-    --------
-    >>> best_split(1.3, 1.3)
-    0.5
-    >>> round(best_split(10.4, 1.3), 6)
-    0.2
-    """
+    """Return the part of ε that Xᵀy should get for an optimum of that norm."""
     return 1 / (1 + math.cbrt(norm / shrunk) ** 2)
 
 

@@ -68,7 +68,7 @@ from expost.mechanisms.moments.statistics import (
 )
 from expost.noise import KeptLevels, NoisePath, WordSource, discrete_laplace
 from expost.numeric import AnyArray, FloatArray
-from expost.passes.sums import SUM_UNIT, Sums, sums_of
+from expost.passes.sums import SUM_UNIT, Sums, sums_over
 from expost.release.release import Release
 from expost.search.noisy_test import OneTest, best_share, noisy_values
 from expost.shown import up
@@ -452,13 +452,6 @@ class Covariance(Mechanism):
         Proof. The noisy quadratic is off by at most (½R²‖B‖_F + R‖b‖)/n in the ball, B and b the noise on XᵀX and Xᵀy;
         twice that bounds the excess risk of its minimum. Entries are Laplace of scale 4/ε (off the diagonal less), so
         E‖B‖_F ≤ 4√2·p/ε and E‖b‖ ≤ 4√2·√p/ε. ∎
-
-        Examples
-        --------
-        >>> from expost.solve import Problem, SquaredLoss
-        >>> paper = Problem.of(SquaredLoss(), n=100_000, p=77, regularization=0.005, paper_constants=True)
-        >>> round(Covariance().theory_epsilon(paper, 0.05), 2)
-        17.7
         """
         p, radius = problem.p, problem.radius
         return 4 * math.sqrt(2) * (2 * math.sqrt(p) * radius + p * radius**2) / (problem.n * excess_risk)
@@ -483,8 +476,6 @@ class Covariance(Mechanism):
 
     def refinable(self, request: Request, excess_risk: float, later: tuple[float, ...]) -> RefinableCovariance:
         """Settle the certified search for ridge regression, without few statistics, on a path that is kept."""
-        if not self.can_certify(request.problem):
-            super().refinable(request, excess_risk, later)
         gamma = request.failure_probability
         null = NullQuestion.of(request.problem, excess_risk, _NULL * gamma, request.errors)
         null.require_affordable(request.budget)
@@ -495,7 +486,7 @@ class Covariance(Mechanism):
     def on(self, rows: Rows | RowSource | Sums, problem: Problem) -> CovarianceGenerator:
         """Return the generator for private rows, or for their exact sums."""
         self.require_rows(rows, problem)
-        return CovarianceGenerator(self, rows if isinstance(rows, Sums) else sums_of(rows), problem)
+        return CovarianceGenerator(self, rows if isinstance(rows, Sums) else sums_over(rows), problem)
 
 
 class CovarianceGenerator:

@@ -108,7 +108,7 @@ from expost.numeric import FloatArray, Private, round_up, to_grid
 from expost.passes.sums import SUM_UNIT, Sums, sums_over
 from expost.search.levels import Schedule, StagedMechanism, StagedPlan, block_sums, noise_of_level
 from expost.solve import Loss, Passes, Problem, RidgeErrors, RidgeRisk
-from expost.table.rows import MemorySource, Rows, RowSource
+from expost.table.rows import Rows, RowSource
 from expost.table.shape import Geometry
 
 if TYPE_CHECKING:
@@ -122,13 +122,6 @@ def moments_sensitivity(second: float, first: float) -> float:
     ----------
     second, first
         u > 0 and v ≥ 0.
-
-    Examples
-    --------
-    >>> round(moments_sensitivity(1.0, 0.0) ** 2, 9), round(moments_sensitivity(1.0, 1.0) ** 2, 9)
-    (2.0, 4.5)
-    >>> round(moments_sensitivity(1.0, 2.0) ** 2, 9)
-    16.0
     """
     if not (second > 0.0 and first >= 0.0):
         raise ValueError("weights must be positive, that of the first moments zero at least")
@@ -138,13 +131,7 @@ def moments_sensitivity(second: float, first: float) -> float:
 
 
 def best_weights(norm: float) -> tuple[float, float]:
-    """Return u and v with Δ = 1, rounded down, that are best for a θ of that norm; public, and any are sound.
-
-    Examples
-    --------
-    >>> [round(weight, 4) for weight in best_weights(1.0)]
-    [0.4714, 0.4714]
-    """
+    """Return u and v with Δ = 1, rounded down, that are best for a θ of that norm; public, and any are sound."""
     square = max(norm, 1e-3) ** 2
     ratio = min(2.0, (math.sqrt(1.0 + 8.0 * square) - 1.0) / (2.0 * square))
     length = moments_sensitivity(1.0, math.sqrt(ratio)) * (1.0 + 1e-12)
@@ -289,8 +276,7 @@ class MomentGenerator(Private):
 
     def __init__(self, mechanism: GaussianMoments, rows: Rows | RowSource | Sums, problem: Problem) -> None:
         self.mechanism, self.problem = mechanism, problem
-        source = MemorySource(rows) if isinstance(rows, Rows) else rows
-        self.sums = source if isinstance(source, Sums) else sums_over(source, weights=problem.loss.class_weights)
+        self.sums = rows if isinstance(rows, Sums) else sums_over(rows, problem.loss.class_weights)
         self.rows = rows
         self._packed = packed(self.sums)
 
@@ -328,11 +314,7 @@ class GaussianMoments(StagedMechanism):
     instead = "with a delta, second moments are released until a proof or a test passes; pass method='auto'"
     exact = ("rows in fixed point", "XᵀX and Xᵀy", "generation noise", "test noise and comparisons")
     charged = ()
-
-    @property
-    def risks(self) -> bool:
-        """Whether generators know true risks: by the sums."""
-        return True
+    risks = True  # by the sums
 
     def require_declared(self, rows: Rows | RowSource | Sums) -> None:
         """Take rows of the shape for goals that are tested; gradients are bounded for rows of the ℓ₁ ball alone."""
@@ -379,26 +361,14 @@ _UNITS = 2.0  # how far an exact draw is from a normal one
 
 
 def matrix_norm(p: int, probability: float) -> float:
-    """Return c with P(‖B‖_op > cσ) at most that probability.
-
-    Examples
-    --------
-    >>> round(matrix_norm(100, 0.01), 2), round(matrix_norm(1, 0.01), 2)
-    (16.72, 2.58)
-    """
+    """Return c with P(‖B‖_op > cσ) at most that probability."""
     by_comparison = math.sqrt(2.0 * p) + deviations(0.5 * probability)
     by_entries = math.sqrt(float(chdtri(p * (p + 1) / 2, probability)))
     return min(by_comparison, by_entries) * _SLACK
 
 
 def vector_norm(p: int, probability: float) -> float:
-    """Return c with P(‖b‖ > cτ) at most that probability.
-
-    Examples
-    --------
-    >>> round(vector_norm(100, 0.01), 2)
-    11.65
-    """
+    """Return c with P(‖b‖ > cτ) at most that probability."""
     return math.sqrt(float(chdtri(p, probability))) * _SLACK
 
 
@@ -433,15 +403,7 @@ _START = 8.0  # a first stage leaves noise of at most 1/8 on a mean gradient, in
 
 
 def moments_rho(geometry: Geometry, n: int, unit: Unit = ROW) -> float:
-    """Return the ρ at which second moments leave something to be seen: public, to compare mechanisms by.
-
-    Examples
-    --------
-    >>> from expost.table.shape import l2_ball
-    >>> few, many = (moments_rho(l2_ball(p), 10_000) for p in (4, 100))
-    >>> bool(20 < many / few < 30)
-    True
-    """
+    """Return the ρ at which second moments leave something to be seen: public, to compare mechanisms by."""
     noise = MomentNoise(geometry, _TYPICAL, unit.rows)
     return float(0.5 * (noise.typical * _START * geometry.scale / n) ** 2)
 

@@ -67,13 +67,7 @@ _BLOCK = 1 << 22  # numbers drawn at a time
 
 
 def draws_needed(gamma: float) -> int:
-    """Return N of (i) for one level's failure probability.
-
-    Examples
-    --------
-    >>> draws_needed(0.001)
-    12000
-    """
+    """Return N of (i) for one level's failure probability."""
     return math.ceil(3 / (_DRAWN * gamma))
 
 

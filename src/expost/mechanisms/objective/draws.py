@@ -9,7 +9,7 @@ needed is less (theory D5): that a *real* vector b is of the law, and that what 
 *Theorem (coupling).* On the probability space of the words that are drawn and of remainders that are not, there is a
 vector b of exactly the stated law, and for every outcome, tails included, what is computed, b̃, has
 
-    ‖b − b̃‖₂ ≤ ρ + η‖b̃‖₂,   ρ of :func:`block_remainder` or :func:`normal_remainder`, η of :func:`rounding`.
+    ‖b − b̃‖₂ ≤ ρ + η‖b̃‖₂,   ρ the ``remainder`` of :class:`BlockNoise` or :class:`NormalNoise`, η of :func:`rounding`.
 
 Words are the digits of independent uniform numbers, and coins are exact (`expost.noise.source`). u = 2⁻⁵³.
 
@@ -74,7 +74,8 @@ a function of g of slope at most E‖U‖₂ ≤ √(d/3), and Var g = d + 1. �
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -101,12 +102,6 @@ def block_noise(blocks: Sequence[tuple[int, str]], weights: Sequence[float], sou
         w_j, how fast the density falls in block j.
     source
         Where random words come from.
-
-    Examples
-    --------
-    >>> from expost.noise.source import SeededSource
-    >>> block_noise([(2, "box"), (3, "l1")], [1.0, 10.0], SeededSource(0)).shape
-    (5,)
     """
     counts = [size + 1 if norm == "box" else size for size, norm in blocks]
     drawn = _exponentials(counts, _STEP, source)
@@ -114,53 +109,8 @@ def block_noise(blocks: Sequence[tuple[int, str]], weights: Sequence[float], sou
     return np.concatenate([_DRAW[norm](lengths, source) / weight for (_, norm), weight, lengths in parts])
 
 
-def normal_noise(blocks: Sequence[tuple[int, float]], source: WordSource) -> FloatArray:
-    """Draw normal noise, (number of columns, σ) for each block; behind it what was drawn beside it.
-
-    Examples
-    --------
-    >>> from expost.noise.source import SeededSource
-    >>> normal_noise([(4, 1.0), (3, 10.0)], SeededSource(0)).shape
-    (8,)
-    """
-    drawn = _exponentials([(size + 1) // 2 for size, _ in blocks], _FINE, source)
-    each = zip(blocks, drawn, strict=True)
-    parts = [(_normals(energies, source) * sigma, size) for (size, sigma), energies in each]
-    return np.concatenate([*(part[:size] for part, size in parts), *(part[size:] for part, size in parts)])
-
-
-def block_remainder(blocks: Sequence[tuple[int, str]], weights: Sequence[float]) -> float:
-    """Return ρ for noise in blocks.
-
-    Examples
-    --------
-    >>> block_remainder([(2, "box"), (3, "l1")], [1.0, 10.0]) < 3e-14
-    True
-    """
-    steps = {"box": lambda d: (d + 3) * math.sqrt(d), "l1": math.sqrt, "l2": float}
-    parts = [(steps[norm](size) / weight) ** 2 for (size, norm), weight in zip(blocks, weights, strict=True)]
-    return _STEP * math.sqrt(math.fsum(parts)) * _UP
-
-
-def normal_remainder(blocks: Sequence[tuple[int, float]]) -> float:
-    """Return ρ for normal noise.
-
-    Examples
-    --------
-    >>> normal_remainder([(4, 1.0), (3, 10.0)]) < 1e-14
-    True
-    """
-    return math.sqrt(2.0 * _FINE * math.fsum((size + 1) // 2 * sigma**2 for size, sigma in blocks)) * _UP
-
-
 def rounding(columns: int) -> float:
-    """Return η; division by a number of rows is included.
-
-    Examples
-    --------
-    >>> rounding(100) < 1e-14
-    True
-    """
+    """Return η; division by a number of rows is included."""
     return 80.0 * UNIT + math.sqrt(columns) * 2.0**-56
 
 
@@ -225,48 +175,11 @@ _UP = 1.0 + 1e-12
 _RARE = 2.0**-64
 
 
-def hardly_longer(blocks: Sequence[tuple[int, str]], weights: Sequence[float]) -> float:
-    """Return what ‖b‖₂ exceeds with a probability of at most 2⁻⁶⁴ for each block.
-
-    Examples
-    --------
-    >>> 44 < hardly_longer([(1, "l1")], [1.0]) < 45
-    True
-    """
-    lengths = [_long(size, norm) / weight for (size, norm), weight in zip(blocks, weights, strict=True)]
-    return math.sqrt(math.fsum(length**2 for length in lengths))
-
-
 def _long(d: int, norm: str) -> float:
     if norm == "box":
         return math.sqrt(d) * float(gammainccinv(d + 1, _RARE))
     length = float(gammainccinv(d, _RARE))  # of ‖b‖₁ as well
     return length if norm == "l2" else min(length, math.sqrt(d) * math.log(d / _RARE))
-
-
-def normals_hardly_longer(blocks: Sequence[tuple[int, float]]) -> float:
-    """Return what the length of normal noise exceeds with a probability of at most 2⁻⁶⁴ for each block.
-
-    Examples
-    --------
-    >>> 9 < normals_hardly_longer([(1, 1.0)]) < 9.2
-    True
-    """
-    return math.sqrt(math.fsum(2.0 * float(gammainccinv(size / 2, _RARE)) * sigma**2 for size, sigma in blocks))
-
-
-def block_deviations(blocks: Sequence[tuple[int, str]], weights: Sequence[float]) -> tuple[float, ...]:
-    """Return the standard deviation of each entry of the noise, block by block; entries of all blocks are uncorrelated.
-
-    It is the mean square of the length of a block (the table above), divided among its entries, which are alike.
-
-    Examples
-    --------
-    >>> [round(deviation, 3) for deviation in block_deviations([(9, "l1"), (1, "box")], [0.5, 1.0])]
-    [2.828, 1.414]
-    """
-    parts = zip(blocks, weights, strict=True)
-    return tuple(math.sqrt(_ENTRY[norm](size)) / weight for (size, norm), weight in parts)
 
 
 _ENTRY: dict[str, Callable[[int], float]] = {
@@ -276,43 +189,11 @@ _ENTRY: dict[str, Callable[[int], float]] = {
 }
 
 
-def block_spread(blocks: Sequence[tuple[int, str]], weights: Sequence[float]) -> float:
-    """Return a bound on the standard deviation of a function of the noise, for slopes of at most 1.
-
-    Examples
-    --------
-    >>> block_spread([(9, "l1"), (4, "l1")], [0.5, 1.0])
-    4.0
-    """
-    found = [
-        (norm == "box", _POINCARE[norm](size) / weight**2) for (size, norm), weight in zip(blocks, weights, strict=True)
-    ]
-    boxes = math.fsum(value for boxed, value in found if boxed)
-    others = max((value for boxed, value in found if not boxed), default=0.0)
-    return math.sqrt(boxes + others)
-
-
 _POINCARE: dict[str, Callable[[int], float]] = {
     "box": lambda d: (d + 1) * (4.0 * (d + 2) / math.pi**2 + d / 3.0),
     "l1": lambda d: 4.0,
     "l2": lambda d: 4.0 if d == 1 else d * (d + 1.0) / (d - 1.0),
 }
-
-
-def block_norm(blocks: Sequence[tuple[int, str]], weights: Sequence[float], failure_probability: float) -> float:
-    """Return what ‖b‖₂ exceeds with at most that probability.
-
-    Examples
-    --------
-    >>> round(block_norm([(27, "l2")], [1.0], 0.05) / 27, 2)
-    1.67
-    """
-    mean, variance = 0.0, 0.0
-    for (size, norm), weight in zip(blocks, weights, strict=True):
-        square, fourth = _moments(size, norm)
-        mean += square / weight**2
-        variance += (fourth - square**2) / weight**4
-    return math.sqrt(mean + math.sqrt(variance * (1.0 / failure_probability - 1.0))) * _UP
 
 
 def _moments(d: int, norm: str) -> tuple[float, float]:
@@ -322,3 +203,97 @@ def _moments(d: int, norm: str) -> tuple[float, float]:
     if norm == "l1":
         return 2.0 * d, 24.0 * d + 4.0 * d * (d - 1)
     return d * (d + 1.0), d * (d + 1.0) * (d + 2) * (d + 3)
+
+
+@dataclass(frozen=True)
+class BlockNoise:
+    """Noise in blocks, (number of columns, norm) each, whose density falls by w_j in block j: ``weights``.
+
+    Examples
+    --------
+    >>> noise = BlockNoise([(9, "l1"), (1, "box")], [0.5, 1.0])
+    >>> [round(deviation, 3) for deviation in noise.deviations], 44 < BlockNoise([(1, "l1")], [1.0]).longest < 45
+    ([2.828, 1.414], True)
+    """
+
+    blocks: Sequence[tuple[int, str]]
+    weights: Sequence[float]
+
+    @property
+    def _each(self) -> Iterator[tuple[int, str, float]]:
+        return ((size, norm, weight) for (size, norm), weight in zip(self.blocks, self.weights, strict=True))
+
+    def draw(self, source: WordSource) -> FloatArray:
+        """Draw b̃."""
+        return block_noise(self.blocks, self.weights, source)
+
+    @property
+    def remainder(self) -> float:
+        """ρ."""
+        steps = {"box": lambda d: (d + 3) * math.sqrt(d), "l1": math.sqrt, "l2": float}
+        return _STEP * math.sqrt(math.fsum((steps[norm](size) / w) ** 2 for size, norm, w in self._each)) * _UP
+
+    @property
+    def longest(self) -> float:
+        """What ‖b‖₂ exceeds with a probability of at most 2⁻⁶⁴ for each block."""
+        return math.sqrt(math.fsum((_long(size, norm) / w) ** 2 for size, norm, w in self._each))
+
+    @property
+    def deviations(self) -> tuple[float, ...]:
+        """The standard deviation of each entry, block by block; entries of all blocks are uncorrelated.
+
+        It is the mean square of the length of a block (the table above), divided among its entries, which are alike.
+        """
+        return tuple(math.sqrt(_ENTRY[norm](size)) / w for size, norm, w in self._each)
+
+    @property
+    def spread(self) -> float:
+        """A bound on the standard deviation of a function of the noise, for slopes of at most 1."""
+        found = [(norm == "box", _POINCARE[norm](size) / w**2) for size, norm, w in self._each]
+        boxes = math.fsum(value for boxed, value in found if boxed)
+        others = max((value for boxed, value in found if not boxed), default=0.0)
+        return math.sqrt(boxes + others)
+
+    def norm(self, failure_probability: float) -> float:
+        """Return what ‖b‖₂ exceeds with at most that probability."""
+        mean, variance = 0.0, 0.0
+        for size, norm, weight in self._each:
+            square, fourth = _moments(size, norm)
+            mean += square / weight**2
+            variance += (fourth - square**2) / weight**4
+        return math.sqrt(mean + math.sqrt(variance * (1.0 / failure_probability - 1.0))) * _UP
+
+
+@dataclass(frozen=True)
+class NormalNoise:
+    """Normal noise in blocks, (number of columns, σ) each."""
+
+    blocks: Sequence[tuple[int, float]]
+
+    def draw(self, source: WordSource) -> FloatArray:
+        """Draw b̃; behind it what was drawn beside it."""
+        drawn = _exponentials([(size + 1) // 2 for size, _ in self.blocks], _FINE, source)
+        each = zip(self.blocks, drawn, strict=True)
+        parts = [(_normals(energies, source) * sigma, size) for (size, sigma), energies in each]
+        return np.concatenate([*(part[:size] for part, size in parts), *(part[size:] for part, size in parts)])
+
+    @property
+    def remainder(self) -> float:
+        """ρ."""
+        return math.sqrt(2.0 * _FINE * math.fsum((size + 1) // 2 * sigma**2 for size, sigma in self.blocks)) * _UP
+
+    @property
+    def longest(self) -> float:
+        """What its length exceeds with a probability of at most 2⁻⁶⁴ for each block."""
+        squares = (2.0 * float(gammainccinv(size / 2, _RARE)) * sigma**2 for size, sigma in self.blocks)
+        return math.sqrt(math.fsum(squares))
+
+    @property
+    def deviations(self) -> tuple[float, ...]:
+        """σ of each block."""
+        return tuple(sigma for _, sigma in self.blocks)
+
+    @property
+    def spread(self) -> float:
+        """A bound on the standard deviation of a function of the noise, for slopes of at most 1."""
+        return max(self.deviations)

@@ -42,10 +42,8 @@ import numpy as np
 from scipy.special import log_ndtr
 
 from expost.account.composition import STEPS, Curve, add_losses
-from expost.mechanisms.objective.draws import normal_noise, normal_remainder, normals_hardly_longer
-from expost.mechanisms.objective.perturbation import COVERING, LEAST_SOLVER, PerturbedMinimum
-from expost.noise.source import WordSource
-from expost.numeric import FloatArray
+from expost.mechanisms.objective.draws import NormalNoise
+from expost.mechanisms.objective.perturbation import LEAST_SOLVER, PerturbedMinimum
 from expost.solve.losses import Loss
 from expost.table.shape import Geometry, gaussian_deviations, gaussian_size
 
@@ -53,14 +51,7 @@ _UP, _MORE = 1.0 + 1e-10, 1e-14  # rounding of logarithms that are good to a few
 
 
 def largest_moved(mu: float, step: float, one_sided: bool) -> float:
-    """Return ln(E e^{(r−1)Y})/(r − 1) for r = 1 + step, rounded up.
-
-    Examples
-    --------
-    >>> cost = largest_moved(0.02, 400.0, True)
-    >>> bool(401 * 0.02**2 / 2 <= cost <= 401 * 0.02**2 / 2 + 1e-8)
-    True
-    """
+    """Return ln(E e^{(r−1)Y})/(r − 1) for r = 1 + step, rounded up."""
     gaussian = (step + 1.0) * step * mu * mu / 2.0
     if one_sided:
         log = float(np.logaddexp(log_ndtr(-mu / 2.0), gaussian + log_ndtr((step + 0.5) * mu)))
@@ -99,9 +90,10 @@ class GaussianShot(PerturbedMinimum):
     solver_part: float = 1e-3
 
     @cached_property
-    def deviations(self) -> tuple[float, ...]:
-        """σ of each block."""
-        return gaussian_deviations(self.geometry, self.rows * self.slope, self.rho)
+    def law(self) -> NormalNoise:
+        """Normal noise that follows the shape."""
+        sigmas = gaussian_deviations(self.geometry, self.rows * self.slope, self.rho)
+        return NormalNoise([(b.size, sigma) for b, sigma in zip(self.geometry.blocks, sigmas, strict=True)])
 
     @property
     def typical(self) -> float:
@@ -109,33 +101,9 @@ class GaussianShot(PerturbedMinimum):
         return 2.0 * self.rows * self.slope * gaussian_size(self.geometry) / (math.sqrt(2.0 * self.rho) * self.n)
 
     @property
-    def spread(self) -> float:
-        """No coefficient has a larger standard deviation over draws of b; the solver's noise included."""
-        return max(self.deviations) / (self.n * self.lam) * COVERING
-
-    @property
-    def longest(self) -> float:
-        """What ‖b‖₂/n hardly ever exceeds."""
-        return normals_hardly_longer(self._blocks) / self.n
-
-    @property
-    def remainder(self) -> float:
-        """ρ/n."""
-        return normal_remainder(self._blocks) / self.n
-
-    @property
-    def _blocks(self) -> list[tuple[int, float]]:
-        blocks = zip(self.geometry.blocks, self.deviations, strict=True)
-        return [(block.size, sigma) for block, sigma in blocks]
-
-    @property
     def least_solver(self) -> float:
         """Noise of no cost would be infinite."""
         return LEAST_SOLVER * math.sqrt(2.0 * self.rho)
-
-    def noise(self, source: WordSource) -> FloatArray:
-        """Draw b̃; behind its p numbers what was drawn beside it."""
-        return normal_noise(self._blocks, source)
 
     @cached_property
     def curve(self) -> Curve:

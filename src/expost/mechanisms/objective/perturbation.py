@@ -49,8 +49,8 @@ directions of b meeting curvature of the order of λ: promises are broken nearly
 therefore kept back.
 
 *Theorem (scatter).* Over draws of b each coefficient of θ̂ has a standard deviation of at most V/(nλ), whatever the
-rows are: V that of `expost.mechanisms.objective.draws.block_spread`, or the largest σ of Gaussian noise. That is about
-√p less than the bound on all of θ̂ together; the difference of two coefficients has at most √2 times as much.
+rows are: V the ``spread`` of its law (`expost.mechanisms.objective.draws`), the largest σ of Gaussian noise. That is
+about √p less than the bound on all of θ̂ together; the difference of two coefficients has at most √2 times as much.
 *Proof.* b ↦ dᵀθ̂ has the gradient −H⁻¹d/n, H = ∇²L(θ̂) ⪰ λI almost everywhere, so its slopes are at most ‖d‖/(nλ).
 (For Gaussian noise this is Poincaré's inequality.) Folding back makes no slope larger. A centre that was drawn before
 adds no more than its own scatter, as prox points are no further apart than their centres: variances of levels add.
@@ -77,7 +77,6 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -86,24 +85,16 @@ import numpy as np
 from scipy.special import gammainccinv
 
 from expost.account import Account, add_losses
-from expost.exceptions import TargetUnreachable
+from expost.exceptions import TargetUnreachable, too_dear
 from expost.goals.measure import gradient_target
 from expost.mechanisms.mechanism import Mechanism, NullQuestion, require_shape
-from expost.mechanisms.objective.draws import (
-    block_deviations,
-    block_noise,
-    block_norm,
-    block_remainder,
-    block_spread,
-    hardly_longer,
-    rounding,
-)
+from expost.mechanisms.objective.draws import BlockNoise, NormalNoise, rounding
 from expost.noise import WordSource, discrete_laplace
 from expost.noise.tails import laplace_norm
 from expost.numeric import INFLATION, UNIT, FloatArray, Grid, grid_sensitivity, public_grid
 from expost.passes.sums import Sums
 from expost.release.release import Release
-from expost.shown import down, up
+from expost.shown import up
 from expost.solve import GeneralErrors, Loss, Passes, Problem
 from expost.solve.objective import Objective
 from expost.solve.perturbed import STEEPEST, PerturbedErrors, PerturbedObjective
@@ -137,13 +128,18 @@ class PerturbedMinimum:
 
     @property
     @abstractmethod
-    def spread(self) -> float:
-        """No coefficient has a larger standard deviation over draws of b; the solver's noise included."""
+    def law(self) -> BlockNoise | NormalNoise:
+        """What b is drawn by."""
 
     @property
-    @abstractmethod
     def deviations(self) -> tuple[float, ...]:
         """The standard deviation of each entry of b, block by block."""
+        return self.law.deviations
+
+    @property
+    def spread(self) -> float:
+        """No coefficient has a larger standard deviation over draws of b; the solver's noise included."""
+        return self.law.spread / (self.n * self.lam) * COVERING
 
     @property
     def alone(self) -> dict[str, list[Any]]:
@@ -153,23 +149,19 @@ class PerturbedMinimum:
         return {"sizes": [size for size, _ in found], "deviations": [deviation for _, deviation in found]}
 
     @property
-    @abstractmethod
     def longest(self) -> float:
         """What ‖b‖₂/n hardly ever exceeds; where it does, the model may be folded back."""
+        return self.law.longest / self.n
 
     @property
-    @abstractmethod
     def remainder(self) -> float:
         """ρ/n, of what is left of b."""
+        return self.law.remainder / self.n
 
     @property
     @abstractmethod
     def least_solver(self) -> float:
         """What covering the solver costs at least."""
-
-    @abstractmethod
-    def noise(self, source: WordSource) -> FloatArray:
-        """Draw b̃; behind its p numbers what was drawn beside it."""
 
     @property
     def slope(self) -> float:
@@ -247,7 +239,7 @@ class PerturbedMinimum:
     @np.errstate(all="ignore")  # a warning would tell of the noise
     def _found(self, objective: PerturbedObjective, center: FloatArray, source: WordSource) -> FloatArray:
         """Return θ₀ + h(t), within d."""
-        p, linear = self.geometry.columns, self.noise(source) / self.n
+        p, linear = self.geometry.columns, self.law.draw(source) / self.n
         if not _length(linear) <= self.pull:
             return center.copy()
         found = objective.minimiser(self.errors, center, linear[:p])
@@ -298,39 +290,15 @@ class Shot(PerturbedMinimum):
         return 2.0 * self.slope * self.geometry.noise / (self.epsilon_noise * self.n)
 
     @property
-    def spread(self) -> float:
-        """No coefficient has a larger standard deviation over draws of b; the solver's noise included."""
-        return block_spread(*self._density) / (self.n * self.lam) * COVERING
-
-    @property
-    def deviations(self) -> tuple[float, ...]:
-        """The standard deviation of each entry of b, block by block."""
-        return block_deviations(*self._density)
-
-    @property
-    def longest(self) -> float:
-        """What ‖b‖₂/n hardly ever exceeds."""
-        return hardly_longer(*self._density) / self.n
-
-    @property
-    def remainder(self) -> float:
-        """ρ/n."""
-        return block_remainder(*self._density) / self.n
-
-    @property
     def least_solver(self) -> float:
         """Noise of no cost would be infinite."""
         return LEAST_SOLVER * self.epsilon_noise
 
-    def noise(self, source: WordSource) -> FloatArray:
-        """Draw b̃."""
-        return block_noise(*self._density, source)
-
-    @property
-    def _density(self) -> tuple[list[tuple[int, str]], Sequence[float]]:
-        """Blocks of columns and how fast the density of b falls in each."""
+    @cached_property
+    def law(self) -> BlockNoise:
+        """Noise that follows the shape."""
         blocks: list[tuple[int, str]] = [(block.size, block.norm) for block in self.geometry.blocks]
-        return blocks, self.geometry.weights(self.epsilon_noise, self.slope)
+        return BlockNoise(blocks, self.geometry.weights(self.epsilon_noise, self.slope))
 
     @property
     def epsilon(self) -> float:
@@ -343,7 +311,7 @@ class Shot(PerturbedMinimum):
         L is λ-strongly convex and ∇L(θ̂) = −b/n, so ‖θ̂ − θ*‖₂ ≤ ‖b‖₂/(nλ), whatever the rows are.
         """
         half = failure_probability / 2
-        return block_norm(*self._density, half) / (self.n * self.lam) + self.moved(half)
+        return self.law.norm(half) / (self.n * self.lam) + self.moved(half)
 
 
 _USED = 0.7  # of γ goes to the quantile of ‖b‖; nearly tight bounds are counted against γ in few runs otherwise
@@ -390,12 +358,8 @@ class ObjectiveCertificate:
         gamma = failure_probability
         shot = sufficient(problem, excess_risk, _USED * gamma, COVERED * gamma, geometry)
         if shot.epsilon > budget and excess_risk < problem.loss.null_value:
-            rows = math.ceil(problem.n * shot.epsilon / budget * 1.05)
-            raise TargetUnreachable(
-                f"at n = {problem.n} this excess risk costs epsilon = {up(shot.epsilon)}, more than max_epsilon = "
-                f"{down(budget)}, whatever the data. Pass a larger excess_risk or max_epsilon, or about {rows:,} rows. "
-                f"Nothing was spent."
-            )
+            remedy = "a larger excess_risk or max_epsilon"
+            raise too_dear("this excess risk", shot.epsilon, problem.n, budget, remedy, spare=1.05)
         errors = PassErrors(problem.loss, problem.p, problem.regularization)
         null: NullQuestion | None = NullQuestion.of(problem, excess_risk, NULL * gamma, errors)
         if null is not None and not null.holds_for_any_rows and add_losses(null.cost, shot.epsilon) > budget:

@@ -277,10 +277,7 @@ class ThroughHuber(ObjectivePerturbation):
         """Whether it can: second moments, which it falls back to, are for the squared loss and the ℓ₁ ball."""
         return problem.loss.name == "squared" and shape.blocks[0].norm == "l1" and not too_steep(problem)
 
-    @property
-    def risks(self) -> bool:
-        """Whether generators know true risks: by second moments."""
-        return True
+    risks = True  # generators know them by second moments
 
     def require_declared(self, rows: Rows | RowSource | Sums) -> None:
         """Raise unless rows declare what the shape needs, and what second moments do."""
