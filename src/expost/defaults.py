@@ -8,7 +8,9 @@ FAILURE_PROBABILITY = 0.1
 MARGIN = 0.2
 #: Part of the rows that models are tested on and not fitted to, where a promise is about new rows.
 HOLDOUT = 0.25
-#: What counts of an evaluation are right within, as a share of the rows, where the command line states none.
+#: What counts of an evaluation are right within, as a share of the rows, where the caller states nothing.
 EVALUATED_WITHIN = 0.02
+#: Where that would cost more than the model did, a wider one may be taken, up to this: bands twice as wide say little.
+EVALUATED_AT_WIDEST = 0.2
 #: Synthetic tables that a plan searches, where the caller states no number.
 WORLDS = 30
