@@ -25,6 +25,8 @@ from expost import (
     ErrorRate,
     LogLoss,
     MeanSquaredError,
+    Precision,
+    Recall,
     RelativeExcessRisk,
 )
 from expost.exceptions import AccuracyNotReached
@@ -92,7 +94,7 @@ def table(n: int = 4000, seed: int = 1, **options: Any) -> Any:
     signal = hours + 10 * (sector == "private") + rng.normal(0, 8, n)
     columns = {"hours": {"bounds": [0, 80]}, "sector": {"categories": ["public", "private"]}}
     goal = options.pop("goal")
-    labels = isinstance(goal, ErrorRate | LogLoss)
+    labels = not isinstance(goal, R2)
     asked = {"classes": ["low", "high"]} if labels else {"target_bounds": [0, 100]}
     schema = {"target": "income", "columns": columns, **asked}
     income = np.where(signal > 45, "high", "low") if labels else np.clip(signal, 0, 100)
@@ -179,6 +181,8 @@ def cases() -> dict[str, Callable[[], Any]]:
         "error rate by objective": partial(table, goal=ErrorRate(0.25), perturbation="objective"),
         "R2 at a delta": partial(table, goal=R2(0.5)),
         "R2 by descent": partial(table, goal=R2(0.5), perturbation="descent"),
+        "recall and precision": partial(table, goal=Recall(0.8) & Precision(0.7)),
+        "recall and precision, short": partial(table, goal=Recall(0.99) & Precision(0.99), max_epsilon=2.0),
         "R2 by objective, short": partial(table, goal=R2(0.97), perturbation="objective", max_epsilon=4.0),
         "new rows": partial(table, goal=ErrorRate(0.25), holdout=0.25, delta=0.0),
         "new rows at a delta": partial(table, goal=ErrorRate(0.25), holdout=0.25),

@@ -10,7 +10,9 @@ MARGIN = 0.2
 HOLDOUT = 0.25
 #: What the name of the file ends in that says who was held out, in the place of the release's own ending.
 HELD_OUT = ".held-out"
-#: What counts of an evaluation are right within, as a share of the rows, where the command line states none.
+#: What counts of an evaluation are right within, as a share of the rows, where the caller states nothing.
 EVALUATED_WITHIN = 0.02
+#: Where that would cost more than the model did, a wider one may be taken, up to this: bands twice as wide say little.
+EVALUATED_AT_WIDEST = 0.2
 #: Synthetic tables that a plan searches, where the caller states no number.
 WORLDS = 30

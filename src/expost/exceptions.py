@@ -32,9 +32,14 @@ def advice(release: Release, stated: bool | None = None) -> str:
     """
     if "constant" in release.parameters:
         new = f", which is not shown of new {release.unit}s" if release.held_out else ""
+        rare = (
+            ", or where one label is rare for Recall(...) and Precision(...)"
+            if "base_rate" in release.parameters
+            else ""
+        )
         return (
             f"{release.to_compare[0].upper()}{release.to_compare[1:]}, as good as was asked and without a model{new}. "
-            f"Ask for clearly better than that, or where one label is rare for Recall(...) and Precision(...)."
+            f"Ask for clearly better than that{rare}."
         )
     near = f"{release.closest[0].upper()}{release.closest[1:]}. " if release.closest else ""
     near += f"{release.going_on[0].upper()}{release.going_on[1:]}. " if release.going_on else ""

@@ -142,6 +142,17 @@ def percent(share: float) -> str:
     return f"{text.rstrip('0').rstrip('.') if '.' in text else text} %"
 
 
+def joined(words: Sequence[str]) -> str:
+    """Return words as a sentence has them.
+
+    Examples
+    --------
+    >>> joined(["recall"]), joined(["recall", "precision"]), joined(["recall", "precision", "error rate"])
+    ('recall', 'recall and precision', 'recall, precision and error rate')
+    """
+    return " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
+
+
 def listed(items: Iterable[object], limit: int = 10) -> str:
     """Name the first of some things, and say how many more there are.
 

@@ -18,6 +18,7 @@ import pytest
 from expost import ErrorRate, Ledger, LogLoss, Release
 from expost.release import Evaluation
 from expost.release.held_out import HeldOut
+from expost.shown import up
 from tests.cli.helpers import call
 from tests.estimators.model_helpers import LABELS, N, model, table
 
@@ -445,3 +446,26 @@ def test_a_fit_does_not_begin_that_could_not_tell_rows_held_out_from_others(fold
     assert said.status != 0
     assert "a query may give them in another order" in said.err
     assert "Nothing was spent" in said.err
+
+
+def test_the_usual_margin_never_costs_more_than_the_model_unasked(folder, capsys):
+    """Before a row is read: what it would cost, the margin that costs as much as the model, how to ask for either."""
+    said = call(capsys, "evaluate", "m.json", "t.csv", "--seed", "1")
+    paid = Release.from_json((folder / "m.json").read_text("utf-8")).epsilon
+    assert (said.status, list(folder.glob("*evaluation*"))) == (2, [])
+    assert f"and the model cost {up(paid)}. State --margin 0." in said.err
+    assert "or --margin 0.02 to pay for that all the same. Nothing was spent" in said.err
+    named = said.err.split("--margin ")[1].split(",")[0]
+    assert call(capsys, "evaluate", "m.json", "t.csv", "--seed", "1", "--margin", named).status == 0
+    assert 0.8 * paid < Evaluation.from_json((folder / "m-evaluation.json").read_text("utf-8")).epsilon <= paid
+    assert call(capsys, "evaluate", "m.json", "t.csv", "--seed", "1", "--margin", "0.02").status == 0
+    assert call(capsys, "evaluate", "m.json", "t.csv", "--public-rows").status == 0
+
+
+def test_a_fit_chooses_the_margin_that_costs_no_more_than_its_model(folder, capsys):
+    fit = ("fit", "t.csv", "--schema", "s.toml", "--error-rate", "0.2", "--seed", "1", "--output", "r.json")
+    said = call(capsys, *fit, "--evaluate")
+    assert said.status == 0, said.err
+    made, found = (json.loads((folder / name).read_text("utf-8")) for name in ("r.json", "r-evaluation.json"))
+    assert found["parameters"]["evaluation"]["margin"] > 0.02
+    assert found["epsilon"] <= made["epsilon"]

@@ -27,7 +27,7 @@ CLASSIFICATION = ["--target", "buys", "--task", "classification", "--classes", "
 @pytest.mark.parametrize(
     ("task", "goal", "stated"),
     [
-        (REGRESSION, ["--mean-squared-error", "60"], ("mean squared error", 60 / 19**2)),
+        (REGRESSION, ["--mean-squared-error", "20"], ("mean squared error", 20 / 19**2)),
         (REGRESSION, ["--relative-excess-risk", "0.5"], ("relative excess risk", 0.5)),
         (CLASSIFICATION, ["--error-rate", "0.3"], ("error rate", 0.3)),
         (CLASSIFICATION, ["--relative-excess-risk", "0.5"], ("relative excess risk", 0.5)),
@@ -39,7 +39,7 @@ def test_released(data, capsys, task, goal, stated):
     promise = Release.from_json(said.out).promise
     assert (promise.goal, promise.at_most) == (stated[0], pytest.approx(stated[1]))
     if stated[0] == "mean squared error":
-        assert json.loads(said.out)["promise"]["at_most_caller_units"] == pytest.approx(60)
+        assert json.loads(said.out)["promise"]["at_most_caller_units"] == pytest.approx(20)
     printed = " ".join(call(capsys, "fit", data, *task, *goal, "--verbose").out.split())
     assert " ".join(promise.statement.split()) in printed
 
@@ -108,3 +108,26 @@ def test_mistakes(data, capsys, arguments, message):
     assert message in said.err
     assert said.err.count("\n") == 1
     assert said.out == ""
+
+
+def test_a_mean_squared_error_that_the_mean_has_is_not_searched_for(data, capsys):
+    """The variance is about 43: no model is made, and what was paid is what it took to tell."""
+    said = call(capsys, "fit", data, *REGRESSION, "--mean-squared-error", "60", "--json")
+    release = Release.from_json(said.out)
+    assert (said.status, release.status) == (3, "refused")
+    assert release.epsilon == release.epsilon_probe < 0.05
+    assert "Always predicting about the mean" in said.err
+    assert "one label is rare" not in said.err
+    assert "a constant meets the goal" in str(release)
+
+
+def test_several_goals_that_are_out_of_reach_are_short(data, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    wanted = ["--recall", "0.99", "--precision", "0.99", "--max-epsilon", "0.5", "--output", "m.json"]
+    said = call(capsys, "fit", data, *CLASSIFICATION, *wanted)
+    assert said.status == 5, said.err
+    assert "Closest: recall of at least 0." in said.err
+    release = Release.from_json((tmp_path / "m-short.json").read_text("utf-8"))
+    assert 0.5 < release.shown["recall"] < 0.99
+    assert call(capsys, "report", "m-short.json", "--output", "r.html").status == 0
+    assert "recall and precision at least 0." in (tmp_path / "r.html").read_text("utf-8")

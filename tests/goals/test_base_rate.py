@@ -11,7 +11,7 @@ from expost import AccuracyFirstModel, ErrorRate, LogLoss, MeanCost, Precision, 
 from expost.account.account import Account
 from expost.exceptions import AccuracyNotReached, LargeEpsilonWarning
 from expost.goals import labels_and_base_rate as counts
-from expost.goals.labels_and_base_rate import BaseRate, release_base_rate
+from expost.goals.labels_and_base_rate import BaseRate, BaseRatePath
 from expost.noise.source import SeededSource
 from expost.release.page import report
 from tests.goals.helpers import too_many
@@ -30,7 +30,7 @@ class Labels:
 
 def found(n=20_000, positive=900, seed=0, budget=2.0, enough=lambda base, price: False):
     account = Account("by hand", budget, secure=False)
-    return release_base_rate(Labels(n, positive), account, SeededSource(seed), 0.01, enough), account
+    return BaseRatePath(Labels(n, positive), account, SeededSource(seed), 0.01).first(enough), account
 
 
 class TestReleased:

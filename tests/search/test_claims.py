@@ -358,7 +358,7 @@ def test_a_model_that_is_handed_over_is_named_after_what_made_it():
     run.tests = SimpleNamespace(shown=0.1, count=1)
     run.walk, run._further = SimpleNamespace(noise_levels=None), None
     run.plan = SimpleNamespace(goal=goal, perturbation=None, reason="", each="{stages}")
-    run._best = (0.1, "descent's", run._details("descent's"))
+    run._best = (0.1, "descent's", run._details("descent's"), None)
     run.plan = SimpleNamespace(goal=goal, perturbation="objective", reason="", each="{stages}")
     said = run._refused("the budget is used up")
     assert (said["model"], said["perturbation"]) == ("descent's", None)

@@ -5,28 +5,38 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+from functools import cache
 
 import numpy as np
 import pytest
 from scipy import stats
 
 from expost import (
+    F1,
     R2,
     AccuracyFirstModel,
     AccuracyFirstRidge,
     ErrorRate,
     Ledger,
     LogLoss,
+    MeanCost,
     MeanSquaredError,
+    Precision,
+    Recall,
     Release,
+    Specificity,
     compose,
 )
+from expost.account.account import Account
 from expost.cli import main
 from expost.exceptions import AccuracyNotReached, ShortOfGoalWarning
+from expost.goals.labels_and_base_rate import BaseRate
 from expost.goals.yardstick import Yardstick
+from expost.noise.source import SeededSource
 from expost.release.page import report
 from expost.search import noisy_test as pure_looks
 from expost.search.noisy_test import NoisyValue
+from expost.shown import down
 from expost.table.schema import Schema
 from tests.estimators.model_helpers import AMOUNT, LABELS, N, columns, table, written
 
@@ -37,10 +47,10 @@ WAYS = [(0.0, None), (1e-6, "descent"), (1e-6, "objective"), (1e-6, "covariance"
 GOALS = (ErrorRate(0.05), ErrorRate(0.11), ErrorRate(0.2))
 
 
-def outcome(goal, seed=0, schema=LABELS, **options) -> Release:
+def outcome(goal, seed=0, schema=LABELS, table_=None, **options) -> Release:
     stated = {"max_epsilon": 0.5, "failure_probability": GAMMA, "random_state": seed, **options}
     try:
-        return AccuracyFirstModel(schema, goal, **stated).fit(table()).release_
+        return AccuracyFirstModel(schema, goal, **stated).fit(table_ or table()).release_
     except AccuracyNotReached as stopped:
         return stopped.release
 
@@ -95,7 +105,7 @@ class TestBound:
 
 def test_nothing_below_zero_is_stated():
     """Where a perfect model is tested with a large γ, noise often says that its mean square is less than nothing."""
-    exact = {**columns(), "amount": (50.0,) * N}
+    exact = {**columns(), "amount": columns()["hours"]}
     shown = []
     for seed in range(20):
         model = AccuracyFirstModel(AMOUNT, MeanSquaredError(100.0), failure_probability=0.9, random_state=seed)
@@ -142,6 +152,176 @@ class TestR2:
         assert R2(0.8).shown(-0.02) == {"shown": pytest.approx(0.82)}  # no variance is above 1
 
 
+class TestOutcomes:
+    """Goals about shares of some rows: a bound on the shortfall speaks of them by the base rate that was released."""
+
+    BEYOND, GAMMA = Recall(0.9) & Precision(0.8), 0.02
+
+    def test_what_is_shown_of_several_holds(self):
+        assert self.false() <= stats.binom.isf(RARE, RUNS, self.GAMMA)
+
+    def test_without_margins_it_does_not(self, monkeypatch):
+        """Neither those of tests nor those of the base rate."""
+        without_margins(monkeypatch)
+        monkeypatch.setattr(BaseRate, "ends", property(lambda base: (base.rate, base.rate)))
+        assert self.false() > stats.binom.isf(RARE, RUNS, self.GAMMA)
+
+    def false(self) -> int:
+        """How many runs state of the very model in them what is false; all end short of the goal."""
+        false, ways = 0, set()
+        for seed in range(RUNS):
+            release = rare(self.BEYOND, seed, failure_probability=self.GAMMA)
+            ways.add(release.status)
+            if release.status == "short":
+                true = outcomes(release)
+                false += any(bound > true[name] for name, bound in release.numbers_shown.items())
+        assert "short" in ways
+        return false
+
+    def test_it_says_something(self):
+        for goal in (self.BEYOND, F1(0.9), Recall(0.9) & Specificity(0.995), Recall(0.9) & ErrorRate(0.01)):
+            release, true = rare(goal, 1), {}
+            assert release.status == "short"
+            true = outcomes(release)
+            for name, bound in release.numbers_shown.items():
+                asked = release.promise.numbers[name]
+                if name == "error rate":
+                    assert asked < bound
+                    assert true[name] <= bound
+                else:
+                    assert 0.3 * asked < bound <= true[name] + 1e-12
+                    assert bound < asked or true[name] >= asked
+
+    def test_what_it_costs_a_user_in_words(self, tmp_path):
+        release = rare(self.BEYOND, 1)
+        bounds = release.shown
+        assert set(bounds) == {"recall", "precision"}
+        said = f"recall of at least {down(bounds['recall'])} and precision of at least {down(bounds['precision'])} were"
+        assert release.closest == f"closest: {said} shown, 0.9 and 0.8 were asked"
+        page = report(release)
+        assert release.closest[1:] in page
+        assert "recall and precision at least 0." in page
+        assert "asked at least 0.9 and at least 0.8; shown at least" in " ".join(str(release).split())
+        assert Release.from_json(release.to_json()) == release
+        assert Release.from_json(release.to_json()).numbers_shown == dict(bounds)
+        assert "is not promised" in release.promise.statement
+        assert release.predict(table()).shape == (N,)
+
+    def test_a_released_model_has_it_too(self):
+        release = rare(Recall(0.6) & Precision(0.3), 1, max_epsilon=2.0)
+        assert release.status == "released"
+        true = outcomes(release)
+        assert 0.6 <= release.shown["recall"] <= true["recall"]
+        assert 0.3 <= release.shown["precision"] <= true["precision"]
+
+    def test_nothing_is_said_of_a_share_of_rows_that_may_not_be(self):
+        """Ten positive rows among 4,000: that there is one at all is not known, so nothing is handed over."""
+        labels = np.where(np.arange(N) < 10, "high", "low").tolist()
+        release = outcome(Recall(0.9) & Precision(0.8), table_=table(income=labels), max_epsilon=0.1)
+        assert release.status == "refused"
+        assert "known too roughly" in str(release)
+
+    def test_every_model_that_was_paid_for_is_looked_at(self):
+        """Finding a cut-off has its part of what a test may cost, and leaves what the test needs at least."""
+        for seed in range(5):
+            release = rare(self.BEYOND, seed, max_epsilon=0.25)
+            made = next(reason for reason in release.parameters["reasons"] if "level(s)" in reason)
+            levels, looks = (int(made.split(word)[0].split()[-1]) for word in (" level(s)", " look"))
+            assert looks >= levels
+
+    def test_bounds_by_hand(self):
+        """Recall r falls by b/π, and beside it precision by the same part; each part of what was asked alike."""
+        goal = dataclasses.replace(Recall(0.8) & Precision(0.4), base=BaseRate(0.11, 0.01, 0.01))  # 0.1 at least
+        part = 1.0 - 0.02 / (0.8 * 0.1)
+        assert goal.shown(0.02) == {
+            "shown": {"recall": pytest.approx(0.8 * part), "precision": pytest.approx(0.4 * part)}
+        }
+        assert goal.shown(0.2) == goal.shown(math.inf) == {}  # no better than a coin
+        met = goal.shown(-0.01)["shown"]  # by π₊ where there is something to spare
+        assert met["recall"] == pytest.approx(0.8 + 0.01 / 0.12)
+        assert met["precision"] > 0.4
+        exact = goal.shown(0.0)["shown"]
+        assert exact == {"recall": 0.8, "precision": 0.4}
+        assert Recall(0.8).shown(0.02) == dataclasses.replace(Precision(0.4), base=goal.base).shown(0.02) == {}
+        alone = dataclasses.replace(MeanCost(0.1, false_positive=1, false_negative=5), base=BaseRate(0.1, 0.01, 0.01))
+        assert alone.shown(0.01) == {"shown": pytest.approx(0.1 + 0.05)}
+        assert alone.shown(0.09) == {}  # always saying no costs as little
+
+    def test_no_outcome_is_worse_than_what_is_shown(self):
+        """Outcomes drawn at random that keep the bound; some come close, which a bound that says less would hide."""
+        rng, goals = np.random.default_rng(5), (Recall(0.7) & Specificity(0.9), Recall(0.7) & F1(0.5) & ErrorRate(0.2))
+        for goal in (*goals, F1(0.6), MeanCost(0.2, false_positive=1.0, false_negative=2.0)):
+            known = dataclasses.replace(goal, base=BaseRate(0.3, 0.05, 0.02))
+            bound = 0.03
+            shown = known.shown(bound)["shown"]
+            shown = shown if isinstance(shown, dict) else {goal.name: shown}
+            nearest = dict.fromkeys(shown, math.inf)
+            for positive, found, alarms in rng.beta(0.5, 0.5, size=(60_000, 3)):
+                share = 0.25 + 0.1 * positive
+                said = share * found, (1 - share) * alarms**3, share * (1 - found), (1 - share) * (1 - alarms**3)
+                if max(line.mean(said, 1.0) for line in known.lines) > bound:
+                    continue
+                for each in known.each:
+                    better = each.number_of(*said) - shown[each.name]
+                    nearest[each.name] = min(nearest[each.name], better if each.sign == "≥" else -better)
+            assert all(0.0 <= off < 0.02 for off in nearest.values()), nearest
+
+    def test_the_noisy_base_rate_itself_would_not_do(self):
+        """Hostile: few positive rows, a known share of them found, and a bound on the shortfall that is exact.
+
+        The base rate has at most a tenth of γ. Its noise is symmetric, so a bound that divides by the rate as it was
+        released is false in about half of all runs; a false alarm has probability 10⁻⁶.
+        """
+        n, positive, gamma, runs = 2_000, 60, 0.5, 300
+        judge = Labels(n, positive)
+        hits = positive // 2  # of which recall is a half
+        false = {"ends": 0, "rate": 0}
+        for seed in range(runs):
+            account = Account("", 2.0, False)
+            goal, _, _ = (Recall(0.9) & Precision(0.5)).measured(judge, account, SeededSource([8, seed]), gamma, 0.1)
+            bound = max(line.mean((hits, 0, positive - hits, n - positive), n) for line in goal.lines)
+            careless = dataclasses.replace(goal, base=dataclasses.replace(goal.base, off=0.0))
+            for name, known in (("ends", goal), ("rate", careless)):
+                shown = known.shown(bound).get("shown", {})
+                false[name] += shown.get("recall", 0.0) > hits / positive
+        assert false["ends"] <= stats.binom.isf(RARE, runs, 0.1 * gamma)
+        assert false["rate"] > stats.binom.isf(RARE, runs, 0.1 * gamma)
+
+
+def rare(goal, seed=0, **options) -> Release:
+    """A label that one row in eight has, by the hours worked."""
+    return outcome(goal, seed, table_=late(), **{"max_epsilon": 1.0, **options})
+
+
+@cache
+def late() -> dict[str, list]:
+    noise = np.random.default_rng(3).normal(0, 4, N)
+    return table(income=np.where(np.array(columns()["hours"]) + noise > 70, "high", "low").tolist())
+
+
+def outcomes(release: Release) -> dict[str, float]:
+    """The truth about the model in a release."""
+    said, true = release.predict(late()) == "high", np.array(late()["income"]) == "high"
+    hits, alarms, positive = np.sum(said & true), np.sum(said), np.sum(true)
+    return {
+        "recall": hits / positive,
+        "precision": hits / alarms if alarms else 1.0,  # of no rows anything holds
+        "F₁": 2 * hits / (positive + alarms),
+        "specificity": np.sum(~said & ~true) / np.sum(~true),
+        "error rate": np.mean(said != true),
+    }
+
+
+class Labels:
+    """Rows of which some are positive, as a search sees them."""
+
+    def __init__(self, n: int, positive: int) -> None:
+        self.n, self._mean = n, 2.0 * positive / n - 1.0
+
+    def target_mean(self) -> float:
+        return self._mean
+
+
 @pytest.mark.parametrize("goal", [LogLoss(0.15), ErrorRate(0.05)], ids=lambda goal: goal.name)
 @pytest.mark.parametrize("kept", ["raise", "discard"])
 def test_in_words(goal, kept):
@@ -154,7 +334,7 @@ def test_in_words(goal, kept):
     assert "refused or not, at most 0.2 show what is false" in page
     assert release.going_on[1:] in page
     assert Release.from_json(release.to_json()) == release
-    assert "going on      the next level would have cost about" in str(release)
+    assert "going on      the next level and its test would have cost about" in str(release)
     said = "asked at most" if kept == "raise" else release.closest
     assert said in str(release)
 

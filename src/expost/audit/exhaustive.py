@@ -32,7 +32,7 @@ from expost.account.events import Budget, Event, Kind
 from expost.account.loss import PureLoss
 from expost.audit.attack import Attack, Found, Setting, nearest
 from expost.audit.counting import Whole, gaussian_epsilon
-from expost.goals.labels_and_base_rate import ErrorRate, noisy_best, release_base_rate
+from expost.goals.labels_and_base_rate import BaseRatePath, ErrorRate, noisy_best
 from expost.goals.measure import Predicted
 from expost.noise import NoisePath, WordSource
 from expost.noise.source import exponential_bits
@@ -394,7 +394,7 @@ def base_rate(_: Setting) -> Found:
         y = np.where(np.arange(10) < 5 + side, 1.0, -1.0)
         judge = Predicted(np.zeros(10), y, np.full(10, 0.1), 10)
         account = Account("", worst_case=60.0, secure=False)
-        found = release_base_rate(judge, account, source, 0.05, lambda base, more: base.rate >= 0.6)
+        found = BaseRatePath(judge, account, source, 0.05).first(lambda base, more: base.rate >= 0.6)
         return (found.rate if found else None, account.probe), account.probe
 
     return exact(run, 1e-5)

@@ -31,7 +31,7 @@ from expost.estimators import AccuracyFirstLogisticRegression, AccuracyFirstMode
 from expost.exceptions import AccuracyNotReached, SearchInterrupted
 from expost.goals import R2, ErrorRate, ExcessRisk, Goal, LogLoss, Precision, Recall
 from expost.goals.goal import TestedGoal
-from expost.goals.labels_and_base_rate import release_base_rate
+from expost.goals.labels_and_base_rate import BaseRatePath
 from expost.goals.measure import ErrorMeasure
 from expost.goals.yardstick import YardstickPath
 from expost.mechanisms.objective.gaussian_objective import GaussianShot
@@ -519,7 +519,7 @@ def _levels(*truths: tuple[float, float]) -> Callable[[int, Account, WordSource]
 
 
 def _base_rate(judge: Passes, account: Account, source: WordSource) -> Any:
-    return release_base_rate(judge, account, source, 0.05, lambda base, more: base.scale < 0.05)
+    return BaseRatePath(judge, account, source, 0.05).first(lambda base, more: base.scale < 0.05)
 
 
 def _yardstick(judge: Passes, account: Account, source: WordSource) -> Any:

@@ -69,9 +69,9 @@ def add_arguments(evaluate: argparse.ArgumentParser) -> None:
     evaluate.add_argument(
         "--margin",
         type=float,
-        default=defaults.EVALUATED_WITHIN,
         metavar="M",
-        help="every count, as a share of the rows, is right within it: the smaller, the dearer (default: %(default)s)",
+        help="every count, as a share of the rows, is right within it: the smaller, the dearer (default: "
+        f"{defaults.EVALUATED_WITHIN:g}, unless that would cost more than the model did)",
     )
     which = evaluate.add_mutually_exclusive_group()
     which.add_argument(
@@ -124,7 +124,8 @@ def add_arguments(evaluate: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Evaluate, show and write it; returns the exit status."""
-    validation.share("--margin", options.margin)
+    if options.margin is not None:
+        validation.share("--margin", options.margin)
     if options.held_out is not None and not options.new_rows:
         raise ValueError("--held-out goes with --new-rows, which looks at those rows alone")
     if options.new_rows and options.held_out is None:

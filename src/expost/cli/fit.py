@@ -207,11 +207,12 @@ def add_arguments(fit: argparse.ArgumentParser) -> None:
     out.add_argument(
         "--evaluate",
         nargs="?",
-        type=float,
-        const=defaults.EVALUATED_WITHIN,
+        type=_number_or_auto,
+        const="auto",
         metavar="M",
         help="also say what the model is worth, as expost evaluate --margin does, and charge it: --max-epsilon is for "
-        "both together; with --new-rows on the rows held out (default: %(const)s where no margin is stated)",
+        f"both together; with --new-rows on the rows held out (where no margin is stated {defaults.EVALUATED_WITHIN:g},"
+        f" or up to {defaults.EVALUATED_AT_WIDEST:g} so that it costs no more than the model did)",
     )
     out.add_argument(
         "--when-short",
@@ -297,7 +298,8 @@ def _check(options: argparse.Namespace) -> None:
     if options.new_rows:
         validation.share("--new-rows", options.new_rows)
     if options.evaluate is not None:
-        validation.share("--evaluate", options.evaluate)
+        if options.evaluate != "auto":
+            validation.share("--evaluate", options.evaluate)
         if options.new_rows and options.query is not None:
             raise ValueError(
                 "--evaluate with --new-rows finds rows by their places, and a query may give them in another order "
@@ -446,7 +448,8 @@ def _check_margin(options: argparse.Namespace, n: int, labels: bool) -> None:
     from expost.search.new_rows import held_out
 
     n = held_out(n, options.new_rows) if options.new_rows else n
-    require_price(options.evaluate, n, labels, options.failure_probability, _most(options))
+    margin = defaults.EVALUATED_AT_WIDEST if options.evaluate == "auto" else options.evaluate
+    require_price(margin, n, labels, options.failure_probability, _most(options))
 
 
 def _number_or_auto(text: str) -> float | str:

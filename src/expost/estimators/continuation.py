@@ -84,8 +84,7 @@ class Continuation:
     def _require_stricter(self, goal: TestedGoal) -> None:
         """Raise if all that is asked for was shown already, or where nothing was, promised."""
         known = self.before.promise.numbers if self.before.status == "released" else {}
-        if self.before.shown is not None:  # which is of one goal alone
-            known = {str(goal.name): self.before.shown}
+        known |= self.before.numbers_shown
         beyond = [
             each
             for each in goal.each

@@ -36,8 +36,9 @@ if TYPE_CHECKING:
     from expost.search.request import Plan, Request
 
 
-#: What a bound on the best model's shortfall shows once more was measured; asks whether what that costs may be booked.
-Further = Callable[[float, Callable[["Curve"], bool]], dict[str, float]]
+#: What a bound on the best model's shortfall shows, once more was measured if that takes it; asks whether what that
+#: costs may be booked. At last whether it is: what is probably shown, for nothing, if not.
+Further = Callable[[float, Callable[["Curve"], bool], bool], dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -399,7 +400,7 @@ class TestedGoal(Goal):
     @property
     def idle(self) -> str:
         """Say that a constant meets the goal, where what was measured shows it; empty otherwise."""
-        return ""
+        return "a constant meets the goal, so no model was searched for" if "constant" in self.said else ""
 
     @property
     def within(self) -> tuple[float, float] | None:
@@ -429,6 +430,11 @@ class TestedGoal(Goal):
         if bound <= 0.0:
             return {"shown": min(number, self.at_most)}
         return {"shown": number} if number < self.constant else {}
+
+    @property
+    def untold(self) -> str:
+        """Say why no bound shows anything, where that is what was released of the rows; empty otherwise."""
+        return ""
 
     def reached(self, shortfall: float, objective: Judge) -> float:
         """Return the goal's own number for a shortfall on rows, in scaled units; private."""

@@ -19,6 +19,21 @@ since each does (|max aᵢ − max bᵢ| ≤ max|aᵢ − bᵢ|).
 row is called positive; such a model passes with a test's failure probability only. Recall alone is met by calling all
 rows positive and specificity by calling none, whatever the rows: they are refused before anything is looked at.
 
+*What is shown* (:meth:`CountedGoal.shown`). A search knows of the shares o of the four outcomes that they are at least
+0 and add up to 1; that the positive ones, π, lie between π₋ and π₊, the ends of the released base rate; and that
+mean(g) ≤ b·D for each goal, b the bound that tests have shown. *Theorem*: but for γ in all, each number is at least the
+least that outcomes with all of this have (at most the largest, for goals of at most so much). That is taken at an edge
+of the cone that these inequalities make of o and its multiples. *Proof.* All tests' bounds hold but for what is left of
+γ once the base rate had its part, and π₋ ≤ π ≤ π₊ but for that part: over all levels of its path at once, so whatever
+decided where the walk ended. So o is in the cone. That lies among vectors without negative parts, so each of its points
+is a sum of points on its edges, where three inequalities that are independent hold as equalities. Let v be the least
+counted/among of edges with something among: counted ≥ v·among on these, and on the others too, where there is nothing
+to count either; both sides add up, so it holds for o. ∎ It is computed in whole numbers, and rounded outwards once.
+Recall ≥ r alone is r − b/π₋ for a b above 0, and beside precision ≥ q (unless π₊ says more) both are the part
+1 − b/(rπ₋) of what was asked. Where π may be 0 nothing is shown of a share of positive rows, and where precision stands
+alone nothing of precision. What is shown of a model that misses is stated only where no coin, always yes and always no
+among them, has as much of everything at the released base rate.
+
 *Where to cut* (:meth:`CountedGoal.placed`). A model of a rare label calls hardly a row positive. So the cut-off is
 found, and the constant moved by it: it is where about A of the rows lie above it, A a function of the goal and the
 released base rate (:func:`alarms`). *Released*: the best of K public cut-offs by the score −|number of rows above it −
@@ -56,7 +71,10 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import cached_property, lru_cache
+from itertools import combinations
+from operator import mul
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -64,13 +82,13 @@ from scipy.special import ndtr
 
 from expost import defaults
 from expost.account.composition import Curve
-from expost.goals.goal import ChainSettings, TestedGoal
+from expost.goals.goal import ChainSettings, Further, TestedGoal
 from expost.goals.measure import Judge, Measure
 from expost.noise.laplace import NoisePath, geometric
 from expost.noise.source import WordSource
 from expost.numeric import UNITS, FloatArray, Grid, bisected, to_grid
 from expost.release.release import Promise
-from expost.shown import up
+from expost.shown import down, joined, up
 from expost.solve.losses import CappedLogisticLoss
 from expost.solve.problem import Problem
 from expost.table.rows import ONE
@@ -138,38 +156,57 @@ class BaseRate:
         return f"{value:.{digits}f} ± {up(off, 1)}"
 
 
-def release_base_rate(
-    judge: Judge,
-    account: Account,
-    source: WordSource,
-    failure_probability: float,
-    enough: Callable[[BaseRate, float], bool],
-) -> BaseRate | None:
-    """Release the share of positive rows, booked as a probe; None if not even its first level may be taken.
+class BaseRatePath:
+    """The path that a base rate is released on; private, and only what is read of it is paid for.
 
-    It is walked until ``enough`` says so, of it and of what going on to the next level would cost, or the share is
-    known to a small part of itself, or it would cost too much.
+    A search that has ended may go on along it (`further`): that costs what the level come to adds, and is covered by
+    the failure probability of the first levels, which is about all of them.
     """
-    n = judge.n
-    positive = round(n * (1.0 + judge.target_mean()) / 2.0)  # targets are −1 and 1: exact
-    tail = math.log(_LEVELS / failure_probability)
-    found, paid = None, 0.0
-    levels = [_FIRST / n * _RATIO**k for k in range(_LEVELS)]
-    for following, level in zip(
-        [*levels[1:], math.inf], NoisePath(np.array([positive]), 1, levels, random_state=source), strict=True
-    ):
-        step = account.pure_step(level.epsilon, paid)
-        dear = account.unit.charge(level.epsilon) > _MOST_OF_BUDGET * account.limit
-        if (found is not None and dear) or not account.fits(step):
-            break
-        account.book("probe", step)
-        paid, scale = level.epsilon, 1.0 / level.epsilon
-        least = min(1.0, n / 2.0)  # a single row may be either
-        rate = min(max(float(level.values[0]), least), n - least) / n
-        found = BaseRate(rate, (tail * scale + 2.0) / n, scale / (n * min(rate, 1.0 - rate)))
-        if enough(found, account.pure_step(following, paid).most) or found.scale <= _FINEST:
-            break
-    return found
+
+    def __init__(self, judge: Judge, account: Account, source: WordSource, failure_probability: float) -> None:
+        self._account, self._n, self._paid = account, judge.n, 0.0
+        positive = round(judge.n * (1.0 + judge.target_mean()) / 2.0)  # targets are −1 and 1: exact
+        self._tail = math.log(_LEVELS / failure_probability)
+        self._levels = [_FIRST / judge.n * _RATIO**k for k in range(_LEVELS)]
+        self._path = iter(NoisePath(np.array([positive]), 1, self._levels, random_state=source))
+        self.found: BaseRate | None = None
+
+    def first(self, enough: Callable[[BaseRate, float], bool]) -> BaseRate | None:
+        """Release the share of positive rows, booked as a probe; None if not even its first level may be taken.
+
+        It is walked until ``enough`` says so, of it and of what going on to the next level would cost, or the share is
+        known to a small part of itself, or it would cost too much.
+        """
+        account = self._account
+        for level, following in zip(self._levels, [*self._levels[1:], math.inf], strict=True):
+            dear = account.unit.charge(level) > _MOST_OF_BUDGET * account.limit
+            if (self.found is not None and dear) or not account.fits(self._step(level)):
+                break
+            self.found = self._read(level)
+            if enough(self.found, self._step(following).most) or self.found.scale <= _FINEST:
+                break
+        return self.found
+
+    def further(self, affordable: Callable[[Curve], bool], pay: bool) -> BaseRate | None:
+        """Return the share from as far along as can be afforded, or what it probably will be if it is not paid for."""
+        for level in reversed(self._levels):
+            if self.found is not None and level > self._paid and affordable(self._step(level)):
+                return self._read(level) if pay else self._as_known(level, self.found.rate)
+        return None
+
+    def _step(self, level: float) -> Curve:
+        """Return what going on to a level costs."""
+        return self._account.pure_step(level, self._paid)
+
+    def _read(self, level: float) -> BaseRate:
+        """Book a level and read it."""
+        self._account.book("probe", self._step(level))
+        value = next(value for value in self._path if value.epsilon >= level)
+        self._paid, least = value.epsilon, min(1.0, self._n / 2.0)  # a single row may be either
+        return self._as_known(level, min(max(float(value.values[0]), least), self._n - least) / self._n)
+
+    def _as_known(self, level: float, rate: float) -> BaseRate:
+        return BaseRate(rate, (self._tail / level + 2.0) / self._n, 1.0 / (level * self._n * min(rate, 1.0 - rate)))
 
 
 class LabelGoal(TestedGoal):
@@ -222,15 +259,25 @@ class LabelGoal(TestedGoal):
 
     def measured(
         self, judge: Judge, account: Account, source: WordSource, failure_probability: float, first: float
-    ) -> tuple[Self, float, None]:
+    ) -> tuple[Self, float, Further | None]:
         """Release the base rate, as far as it takes to know where to cut, and whether a constant would do."""
 
         def enough(base: BaseRate, price: float) -> bool:
             return self._enough(base, price > first)
 
-        found = release_base_rate(judge, account, source, _SHARE * failure_probability, enough)
-        left = (1.0 - _SHARE) * failure_probability
-        return dataclasses.replace(self, base=found), left, None  # type: ignore[type-var]
+        path = BaseRatePath(judge, account, source, _SHARE * failure_probability)
+        goal: Self = dataclasses.replace(self, base=path.first(enough))  # type: ignore[type-var]
+
+        def further(bound: float, affordable: Callable[[Curve], bool], pay: bool) -> dict[str, Any]:
+            if shown := goal.shown(bound):
+                return shown
+            known = path.further(affordable, False)
+            if known is None or not (shown := dataclasses.replace(goal, base=known).shown(bound)) or not pay:  # type: ignore[type-var]
+                return {} if known is None else shown
+            better: Self = dataclasses.replace(goal, base=path.further(affordable, True))  # type: ignore[type-var]
+            return {**better.said, **shown} if (shown := better.shown(bound)) else {}
+
+        return goal, (1.0 - _SHARE) * failure_probability, further if self.cuts else None
 
     @property
     def said(self) -> dict[str, Any]:
@@ -244,11 +291,6 @@ class LabelGoal(TestedGoal):
             "yardstick": self.compared(constant or self.rival(self.base), self.base),
             **({"constant": constant} if constant else {}),
         }
-
-    @property
-    def idle(self) -> str:
-        """Say that a constant meets the goal."""
-        return "a constant meets the goal, so no model was searched for" if "constant" in self.said else ""
 
 
 class Added(NamedTuple):
@@ -286,12 +328,15 @@ class CountedGoal(LabelGoal):
     cuts = True
     methods: ClassVar[tuple[str, ...]] = ("auto",)
 
+    def adds(self, number: float) -> Added:
+        """Return what a row of each outcome adds where that number is asked for."""
+        least, pairs = self.sign == "≥", zip(self.counted, self.among, strict=True)
+        return Added(*(number * of - part if least else part - number * of for part, of in pairs))
+
     @property
     def added(self) -> Added:
         """What a row of each outcome adds."""
-        v, least = self.number, self.sign == "≥"
-        pairs = zip(self.counted, self.among, strict=True)
-        return Added(*(v * of - part if least else part - v * of for part, of in pairs))
+        return self.adds(self.number)
 
     @property
     def each(self) -> tuple[CountedGoal, ...]:
@@ -349,9 +394,59 @@ class CountedGoal(LabelGoal):
         """Say that counts are exact."""
         return ("outcomes of rows, θ being on a public grid",)
 
-    def shown(self, bound: float) -> dict[str, float]:
-        """Return nothing: a shortfall above 0 says nothing about a share of rows whose number nobody knows."""
-        return {}
+    def shown(self, bound: float) -> dict[str, Any]:
+        """Return what a bound shows of each number, with the base rate that was released (see the module).
+
+        Nothing where the goal is not met and a coin does as well.
+        """
+        if math.isinf(bound):
+            return {}
+        low, high = map(Fraction, (0.0, 1.0) if self.base is None else self.base.ends)
+        limits = [tuple(Fraction(bound) * Fraction(line.reach) - Fraction(g) for g in line) for line in self.lines]
+        share = (1 - low, -low, 1 - low, -low), (high - 1, high, high - 1, high)
+        edges = _edges([*_OUTCOMES, *share, *limits])
+        found = {goal: number for goal in self.each if (number := goal._shown_by(edges, bound)) is not None}
+        if bound > 0.0 and self._coin_has([goal.adds(number) for goal, number in found.items()]):
+            return {}
+        return {"shown": self._as_stated({str(goal.name): number for goal, number in found.items()})}
+
+    def _shown_by(self, edges: Sequence[tuple[int, ...]], bound: float) -> float | None:
+        """Return the least, or largest, number of all edges, or the number that was asked for if that is met."""
+        least = self.sign == "≥"
+        of, among = (tuple(map(Fraction, weights)) for weights in (self.counted, self.among))
+        numbers = [sum(map(mul, of, edge)) / whole for edge in edges if (whole := sum(map(mul, among, edge)))]
+        number = (min if least else max)(numbers, default=None)
+        shown = None if number is None else math.nextafter(float(number), -math.inf if least else math.inf)
+        if bound <= 0.0:
+            return self.number if shown is None else (max if least else min)(self.number, shown)
+        return None if shown is None or (least and shown <= 0.0) else shown
+
+    def _as_stated(self, numbers: dict[str, float]) -> float | dict[str, float]:
+        """Return what a release states: the number, or of several goals the number of each."""
+        return numbers[str(self.name)]
+
+    @property
+    def untold(self) -> str:
+        """Say that one of the labels may not occur at all, for what is known."""
+        low, high = (0.0, 1.0) if self.base is None else self.base.ends
+        if low > 0.0 and high < 1.0:
+            return ""
+        told = f"the share of positive rows is known too roughly, as between {down(low, 2)} and {up(high, 2)}"
+        return f"{told}, for a bound on what part of some rows is right"
+
+    def _coin_has(self, lines: Sequence[Added]) -> bool:
+        """Whether saying yes with some probability, whatever the row, has numbers as good at the released base rate."""
+        said = always(0.5 if self.base is None else self.base.rate)
+        low, high = 0.0, 1.0
+        for line in lines:
+            no, yes = (line.mean(said[name], 1.0) for name in ("no", "yes"))
+            if no > 0.0 and yes > 0.0:
+                return False
+            if no > 0.0:
+                low = max(low, no / (no - yes))
+            elif yes > 0.0:
+                high = min(high, no / (no - yes))
+        return low <= high
 
     def spare(self, rate: float) -> float:
         """Return what a perfect model has to spare at a base rate, in units of shortfalls."""
@@ -387,7 +482,7 @@ class CountedGoal(LabelGoal):
             f"{goal.name} {base.about(lambda share, goal=goal: goal.number_of(*always(share)[constant]))}"  # type: ignore[misc]
             for goal in self.each
         ]
-        return f"always saying {constant} has {_listed(numbers)}"
+        return f"always saying {constant} has {joined(numbers)}"
 
     @property
     def cut_part(self) -> float:
@@ -433,6 +528,37 @@ class CountedGoal(LabelGoal):
         last = np.append(np.diff(u[order]) < 0, True)  # rows that are alike are called alike
         hits, false = np.append(0.0, hits[last]), np.append(0.0, false[last])
         return float(_worst(self.lines, hits, false, hits[-1], hits[-1] + false[-1]).min())
+
+
+_OUTCOMES = tuple(tuple(int(i == j) for j in range(4)) for i in range(4))
+
+
+def _edges(forms: Sequence[Sequence[Any]]) -> list[tuple[int, ...]]:
+    """Return a vector along each edge of the cone where all linear forms of four numbers, those among them, are ≥ 0.
+
+    Examples
+    --------
+    >>> sorted(_edges([*_OUTCOMES, (1, -1, 0, 0)]))  # the first is no less than the second
+    [(0, 0, 0, 1), (0, 0, 1, 0), (1, 0, 0, 0), (1, 1, 0, 0)]
+    """
+    whole = [[int(part * math.lcm(*(Fraction(each).denominator for each in form))) for part in form] for form in forms]
+    found = {_direction(_normal(three)) for three in combinations(whole, 3)}
+    both = [tuple(sign * part for part in edge) for edge in found if any(edge) for sign in (1, -1)]
+    return [edge for edge in both if all(sum(map(mul, form, edge)) >= 0 for form in whole)]
+
+
+def _direction(vector: Sequence[int]) -> tuple[int, ...]:
+    """Return the shortest whole vector in that direction."""
+    return tuple(part // (math.gcd(*vector) or 1) for part in vector)
+
+
+def _normal(three: Sequence[Sequence[int]]) -> list[int]:
+    """Return what is orthogonal to three vectors of four numbers; 0 if they depend on each other."""
+    found = []
+    for k in range(4):
+        (a, b, c), (d, e, f), (g, h, i) = ([*vector[:k], *vector[k + 1 :]] for vector in three)
+        found.append((-1) ** k * (a * (e * i - f * h) - b * (d * i - f * g) + c * (d * h - e * g)))
+    return found
 
 
 def always(rate: float) -> dict[str, tuple[float, float, float, float]]:
@@ -541,7 +667,8 @@ class ErrorRate(CountedGoal):
         """Minimise the logistic loss with its slope capped: as good for an error rate, at half the sensitivity."""
         return ChainSettings(CappedLogisticLoss(0.5), reach=_REACH, start=_START, steer=self.at_most)
 
-    shown, missed, number_at = TestedGoal.shown, TestedGoal.missed, TestedGoal.number_at
+    shown, untold = TestedGoal.shown, TestedGoal.untold
+    missed, number_at = TestedGoal.missed, TestedGoal.number_at
 
     @property
     def constant(self) -> float:
@@ -611,7 +738,7 @@ class AllOf(CountedGoal):
     @property
     def name(self) -> str:  # type: ignore[override]
         """The names of all."""
-        return _listed([str(goal.name) for goal in self.goals])
+        return joined([str(goal.name) for goal in self.goals])
 
     @property
     def each(self) -> tuple[CountedGoal, ...]:
@@ -640,11 +767,14 @@ class AllOf(CountedGoal):
     @property
     def words(self) -> str:
         """The goals in words."""
-        return _listed([goal.words for goal in self.goals])
+        return joined([goal.words for goal in self.goals])
 
     def statement(self) -> str:
         """Say what is promised about each."""
         return "; and ".join(goal.statement() for goal in self.goals)
+
+    def _as_stated(self, numbers: dict[str, float]) -> dict[str, float]:
+        return numbers
 
     def promise(self, problem: Problem, reduced: Promise | None = None) -> Promise:
         """Return the promise about all numbers."""
@@ -653,7 +783,3 @@ class AllOf(CountedGoal):
     def plan(self, request: Request) -> Plan:
         """Test all at once."""
         return request.tested(self)
-
-
-def _listed(words: list[str]) -> str:
-    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))

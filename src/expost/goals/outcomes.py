@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
 from expost import validation
-from expost.goals.labels_and_base_rate import BaseRate, CountedGoal, Weights, always
+from expost.goals.labels_and_base_rate import BaseRate, CountedGoal, Weights
 from expost.shown import down, exact, up
 
 if TYPE_CHECKING:
@@ -198,17 +198,6 @@ class MeanCost(CountedGoal):
     def costs(self) -> dict[str, float]:
         """What errors cost."""
         return {"false_positive": self.false_positive, "false_negative": self.false_negative}
-
-    def shown(self, bound: float) -> dict[str, float]:
-        """Return the mean cost shown: its shortfall is a mean over all rows."""
-        return super(CountedGoal, self).shown(bound * self.added.reach)
-
-    @property
-    def constant(self) -> float:
-        """What the cheaper constant costs, or any may."""
-        if self.base is None:
-            return max(self.false_positive, self.false_negative)
-        return min(self.number_of(*said) for said in always(self.base.rate).values())
 
     @property
     def full(self) -> float:

@@ -87,16 +87,35 @@ class SquaredErrorGoal(TestedGoal):
     ) -> tuple[Self, float, Further | None]:
         """Release the target's mean and spread, which tests are far less sensitive with."""
         path = YardstickPath(judge, account, source, _SHARE * failure_probability)
-        goal: Self = dataclasses.replace(self, yardstick=path.first())  # type: ignore[type-var]
 
-        def further(bound: float, affordable: Callable[[Curve], bool]) -> dict[str, float]:
-            return goal._shown_further(bound, path, affordable)
+        def enough(found: Yardstick, known: bool, price: float) -> bool:
+            goal: Self = dataclasses.replace(self, yardstick=found)  # type: ignore[type-var]
+            return bool(goal.idle) or (known and (goal._told or price > first))
+
+        goal: Self = dataclasses.replace(self, yardstick=path.first(enough))  # type: ignore[type-var]
+
+        def further(bound: float, affordable: Callable[[Curve], bool], pay: bool) -> dict[str, Any]:
+            return goal.shown(bound) or goal._shown_further(bound, path, affordable, pay)
 
         return goal, (1.0 - _SHARE) * failure_probability, further
 
+    @property
+    def _told(self) -> bool:
+        """Whether the mean probably does not do: to know that for sure would be dear, and spare nothing."""
+        return self.spread**2 > (self.idle_variance() or 0.0)
+
+    @property
+    def said(self) -> dict[str, Any]:
+        """The mean, if it is shown to meet the goal: about a released mean m squares have Var(y) + (ȳ − m)²."""
+        most = self.idle_variance() or 0.0
+        if self.yardstick is None or self.yardstick.variance[1] + self.yardstick.off**2 > most:
+            return {}
+        place = f"{50.0 * (1.0 + self.yardstick.mean):.4g} % of the way from the target's lower bound to its upper one"
+        return {"constant": "mean", "yardstick": f"always predicting about the mean, {place}, meets the goal"}
+
     def _shown_further(
-        self, bound: float, path: YardstickPath, affordable: Callable[[Curve], bool]
-    ) -> dict[str, float]:
+        self, bound: float, path: YardstickPath, affordable: Callable[[Curve], bool], pay: bool
+    ) -> dict[str, Any]:
         """Return what a bound shows, with more known of the variance if that helps and can be afforded."""
         return {}
 
@@ -316,12 +335,12 @@ class R2(SquaredErrorGoal):
         return {"shown": number} if number > self.constant else {}
 
     def _shown_further(
-        self, bound: float, path: YardstickPath, affordable: Callable[[Curve], bool]
-    ) -> dict[str, float]:
+        self, bound: float, path: YardstickPath, affordable: Callable[[Curve], bool], pay: bool
+    ) -> dict[str, Any]:
         """Go on along the path of the variance, where that probably shows R² to be a part of what was asked for."""
         if self.yardstick is None:
             return {}
-        found = path.further(bound / ((1.0 - _WORTH_SHOWING) * self.at_least), affordable)
+        found = path.further(bound / ((1.0 - _WORTH_SHOWING) * self.at_least), affordable, pay)
         if found is None:
             return {}
         return dataclasses.replace(self, yardstick=dataclasses.replace(self.yardstick, variance=found)).shown(bound)

@@ -7,9 +7,14 @@ move by (a + ab)/n, and a + b ≤ 2, so by at most a(3 − a)/n, which is larges
 decides how far the path is walked reads what was released, so it costs the last level alone. It is booked in
 differences, each only if it fits. *Theorem (accuracy)*: at one level the noise on one of the two exceeds z scales with
 probability e^(−z); so both are within ``off`` at every level at once but for the probability stated, and the variance,
-mean of y² less the square of the mean, between the bounds that follow from that. A search that ends without meeting its
-goal goes on along the path, for a small part of what it has paid: a bound on a model's shortfall shows nothing of R²
-unless the variance is known to be large (theory D2), which tests do not need.
+mean of y² less the square of the mean, between the bounds that follow from that.
+
+*The variance by itself* (:meth:`YardstickPath.further`). A bound on a model's shortfall shows nothing of R² unless the
+variance is known to be large (theory D2), which tests do not need. So a search that ends without meeting its goal
+measures it, for a small part of what it has paid. *Released*: the mean of (y − m)² with discrete Laplace noise, m the
+mean that was released. *Sensitivity*: (1 + |m|)²/n. *Theorem*: that mean is Var(y) + (ȳ − m)², so Var(y) is at most
+that and at least that less off². Noise exceeds z scales and a unit on one side or the other with probability e^(−z): an
+equal part of the probability stated goes to this and to each level of the path.
 
 *Where costs add in squares* (`Account.in_squares`) noise is Gaussian: at a level ε the average of releases that cost
 ρ = ε²/2 together, each of what its level adds (`expost.mechanisms.moments.gaussian_moments`, exact noise, averaged).
@@ -28,6 +33,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -80,11 +86,11 @@ class Yardstick:
 class YardstickPath:
     """The path that a yardstick is released on; private, and only what is read of it is paid for.
 
-    A search that has ended may go on along it (`further`): that costs what the level come to adds, and is covered by
-    the failure probability of the first levels, which is about all of them.
+    When a search has ended the variance may be measured by itself (`further`).
     """
 
     def __init__(self, judge: Judge, account: Account, source: WordSource, failure_probability: float) -> None:
+        self._judge, self._source = judge, source
         self._account, self._squares = account, account.in_squares
         grid = Grid.of((_EUCLIDEAN if self._squares else _SENSITIVITY) / judge.n, error_bound=2.0 * _ROUNDING)
         self._levels = [_FIRST / judge.n * _RATIO**k for k in range(_LEVELS)]
@@ -98,35 +104,56 @@ class YardstickPath:
         else:
             self._path = iter(NoisePath(values, self._units, self._levels, random_state=source))
             self._tail, self._rounded = math.log(2 * _LEVELS / failure_probability), 2.0
+        self._alone = math.log(_LEVELS / failure_probability)  # scales of noise on the variance by itself
         self._paid = 0.0
-        self._moments = (0.0, 1.0)  # as the last level read has them
+        self._found: Yardstick | None = None
 
-    def first(self) -> Yardstick | None:
-        """Go on until the mean is known to a part of the spread; None if not even the first level may be taken."""
+    def first(
+        self, enough: Callable[[Yardstick, bool, float], bool] = lambda found, known, price: known
+    ) -> Yardstick | None:
+        """Go on until ``enough`` says so, of it, whether the mean is known to a part of the spread, and what the next
+        level would cost; None if not even the first level may be taken.
+        """
         account = self._account
         most = (
             math.sqrt(2.0 * _MOST_OF_BUDGET * account.room) / account.unit.rows
             if self._squares
             else _MOST_OF_BUDGET * account.worst_case
         )
-        found = None
-        for level in self._levels:
+        for level, following in pairwise(self._levels):
             if level > most or not account.fits(self._step(level)):
                 break
-            found = self._read(level)
-            if found.off <= _ENOUGH * found.spread and self._scale(level) <= _PART * found.spread**2:
+            found = self._found = self._read(level)
+            known = found.off <= _ENOUGH * found.spread and self._scale(level) <= _PART * found.spread**2
+            if enough(found, known, self._step(following).most):
                 break
-        return found
+        return self._found
 
-    def further(self, least: float, affordable: Callable[[Curve], bool]) -> tuple[float, float] | None:
-        """Return bounds on the variance from as far along as can be afforded; None if it would not be shown to be
-        that large there.
+    def further(
+        self, least: float, affordable: Callable[[Curve], bool], pay: bool = True
+    ) -> tuple[float, float] | None:
+        """Return bounds on the variance as close as can be afforded; None if it would not be shown to be that large.
+
+        Where they are not paid for they are what they will probably be.
         """
-        for level in reversed(self._levels):
-            if level > self._paid and affordable(self._step(level)):
-                shows = _variance(*self._moments, self._off(level))[0] >= least
-                return self._read(level).variance if shows else None
-        return None
+        known, account = self._found, self._account
+        level = next((level for level in reversed(self._levels) if affordable(account.settled_step(level))), None)
+        if known is None or level is None:
+            return None
+        grid = Grid.of((1.0 + abs(known.mean)) ** 2 / self._judge.n, error_bound=2.0 * _ROUNDING)
+        margin = (self._alone / level * grid.units + 3.0) * grid.unit * (1.0 + 1e-9)
+
+        def bounds(square: float) -> tuple[float, float]:
+            return max(0.0, square - margin - known.off**2 - 1e-12), min(1.0, square + margin + 1e-12)
+
+        likely = bounds(known.spread**2)
+        if likely[0] < least or not pay:
+            return None if likely[0] < least else likely
+        account.book("probe", account.settled_step(level))
+        square = self._judge.target_variance() + (self._judge.target_mean() - known.mean) ** 2
+        counted = np.array([math.floor(square / grid.unit)])
+        (noisy,) = NoisePath(counted, grid.units, [level], random_state=self._source)
+        return bounds(int(noisy.values[0]) * grid.unit)
 
     def _scale(self, level: float) -> float:
         return self._units * self._unit / level
@@ -147,7 +174,6 @@ class YardstickPath:
         self._paid = level
         value = next(value for value in self._path if value.epsilon >= level)
         mean, square = (min(1.0, max(-1.0, int(part) * self._unit)) for part in value.values)
-        self._moments = mean, square
         spread = math.sqrt(min(1.0, max(square - mean * mean, self._scale(level))))
         off = self._off(level)
         return Yardstick(mean, spread, off, _variance(mean, square, off))

@@ -101,6 +101,12 @@ def price_of(
     return epsilon_for(margin, n, shape[0] * shape[1], sets, _COUNTS * gamma, most, noun=unit.noun, rows=unit.rows)
 
 
+def margin_at(epsilon: float, n: int, shape: tuple[int, int], kind: Kind, gamma: float, most: float) -> float:
+    """Return the margin that `price_of` has that price for."""
+    cells, sets = shape[0] * shape[1], sets_of(shape, kind)
+    return (2.0 * quantile(cells, sets, _COUNTS * gamma) / epsilon + slack(cells, most)) / n if epsilon else math.inf
+
+
 # --- the record ------------------------------------------------------------------------------------------------------
 
 

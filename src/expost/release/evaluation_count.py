@@ -34,7 +34,16 @@ from expost.numeric import FloatArray, exact_parts
 from expost.passes.dask import as_engine, stream_of
 from expost.passes.engine import Totals, blocks, folded, predictions
 from expost.passes.first_pass import counted, look_at
-from expost.release.evaluation import LEAST_GAMMA, METHOD, NUMBER_BINS, SCORE_BINS, Evaluation, Kind, price_of
+from expost.release.evaluation import (
+    LEAST_GAMMA,
+    METHOD,
+    NUMBER_BINS,
+    SCORE_BINS,
+    Evaluation,
+    Kind,
+    margin_at,
+    price_of,
+)
 from expost.release.held_out import HeldOut
 from expost.release.release import Promise, Release
 from expost.release.scoring import ROOM, BoundsScorer, InTurn, SchemaScorer, Scorer, scorer_of
@@ -206,7 +215,7 @@ def evaluate(
     table: Any,
     y: Any = None,
     *,
-    margin: float,
+    margin: float | Literal["auto"] | None = None,
     failure_probability: float = defaults.FAILURE_PROBABILITY,
     max_epsilon: float = defaults.MAX_EPSILON,
     bins: int | None = None,
@@ -221,7 +230,9 @@ def evaluate(
     random_state: Any = None,
 ) -> Evaluation:
     """Carry out :meth:`expost.Release.evaluate`."""
-    margin, gamma = validation.share("margin", margin), _failure_probability(failure_probability)
+    if margin is not None and margin != "auto":
+        margin = validation.share("margin", margin)
+    gamma = _failure_probability(failure_probability)
     cut_offs = _listed(cut_offs)
     most = validation.number("max_epsilon", max_epsilon)
     if most <= 0.0:
@@ -248,6 +259,9 @@ def evaluate(
     cells = cells_for(release, scorer, bins, cut_offs, residuals_within)
     taken = table_claims(table)
     rows, unit = _opened(release, scorer, table, y, on_invalid, engine, held)
+    if margin is None or margin == "auto":
+        settled = (most, rows.n, cells, gamma, unit)
+        margin = defaults.EVALUATED_WITHIN if public_rows else _usual_margin(margin, release.epsilon, *settled)
     said = {
         "of": release.id,
         "kind": cells.kind,
@@ -303,6 +317,28 @@ def evaluate(
         return Evaluation(made)
 
     return spending.guard(charged)
+
+
+def _usual_margin(
+    stated: Literal["auto"] | None, paid: float, most: float, n: int, cells: Cells, gamma: float, unit: Unit
+) -> float:
+    """Return the margin where no number was stated: the usual one, if that costs no more than the model did (``paid``).
+
+    Otherwise one that costs as much, if that may be chosen and says something; or an error names it. Nothing is read.
+    """
+    usual, limit, about = defaults.EVALUATED_WITHIN, unit.share(most), (n, cells.shape, cells.kind, gamma)
+    if stated is None and (price := unit.charge(price_of(usual, *about, limit, unit))) > paid:
+        said = f"the usual margin of {usual:g} would cost epsilon = {up(price)}, and the model cost {up(paid)}"
+    elif stated is None:
+        return usual
+    else:
+        said = "no margin that says much costs as little as the model did"
+    least = margin_at(min(limit, unit.share(paid)), *about, limit)
+    wider = usual if least <= usual else float(up(least * (1.0 + 1e-9), 2))
+    if stated == "auto" and wider <= defaults.EVALUATED_AT_WIDEST:
+        return wider
+    cheap = f"margin={wider:g}, which costs no more than the model, or " if wider < 1.0 else ""
+    raise TargetUnreachable(f"{said}. State {cheap}margin={usual:g} to pay for that all the same. Nothing was spent")
 
 
 def _warn_of_margin(release: Release, margin: float, price: Callable[[float], float], unit: Unit) -> None:

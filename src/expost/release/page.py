@@ -32,7 +32,7 @@ from expost.release.words import (
     usual,
     weighed,
 )
-from expost.shown import down, percent, up
+from expost.shown import down, joined, percent, up
 
 if TYPE_CHECKING:
     from expost.account.events import Budget
@@ -299,7 +299,7 @@ def _counted(schema: Any) -> str:
     said = [f"{bounds} pair{'s' if bounds != 1 else ''} of bounds"] if bounds else []
     said += [f"{labels} categories"] if labels else []
     said += ["the two classes" if "classes" in schema else "the bounds of the target"]
-    return " and ".join([", ".join(said[:-1]), said[-1]] if len(said) > 1 else said)
+    return joined(said)
 
 
 def _outside(release: Release) -> list[str]:

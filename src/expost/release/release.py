@@ -373,18 +373,29 @@ class Release:
         return exp(self.epsilon)
 
     @property
-    def shown(self) -> float | None:
+    def shown(self) -> float | Mapping[str, float] | None:
         """The bound that tests have shown for the model, in the units that the goal was stated in; None if none was.
 
-        For a goal of at least so much (R²) it is a lower bound, for others an upper one. It is false in at most γ of
-        all runs, whichever way they end, as ``promise`` says of a model that misses; not of those that end one way.
+        For a goal of at least so much (R²) it is a lower bound, for others an upper one; of several at once a mapping
+        has the bound of each of which one was shown, by its name. What is stated is false in at most γ of all runs,
+        whichever way they end, as ``promise`` says of a model that misses; not of those that end one way.
         """
         found, promise = self.parameters.get("shown"), self.promise
+        if isinstance(found, Mapping):
+            return found
         if not isinstance(found, int | float):
             return None
         if promise.at_most_caller_units is None or not promise.at_most:
             return float(found)
         return found * (promise.at_most_caller_units / promise.at_most) * (1.0 + 2.0**-50)  # not less by rounding
+
+    @property
+    def numbers_shown(self) -> dict[str, float]:
+        """The same by the names of goals, as ``promise.numbers`` has what was asked; empty where nothing was shown."""
+        found = self.shown
+        if isinstance(found, Mapping):
+            return dict(found)
+        return {} if found is None or self.promise.goal is None else {self.promise.goal: found}
 
     @property
     def closest(self) -> str:
@@ -474,7 +485,7 @@ class Release:
         table: Any,
         y: Any = None,
         *,
-        margin: float,
+        margin: float | Literal["auto"] | None = None,
         failure_probability: float = defaults.FAILURE_PROBABILITY,
         max_epsilon: float = defaults.MAX_EPSILON,
         bins: int | None = None,
@@ -499,9 +510,10 @@ class Release:
             The rows, the target among the columns; as in :meth:`expost.AccuracyFirstModel.fit`.
         y : array-like of shape (n_rows,), optional
             The target, where it is not among the columns.
-        margin : float
+        margin : float or "auto", optional
             Every count that is shown, as a share of the rows, is right within it. Where persons have several rows every
-            person counts alike, as in the fit.
+            person counts alike, as in the fit. By default 0.02, which is refused if it would cost more than the model
+            did; "auto" then takes the one that costs as much, if that is at most 0.2.
         failure_probability : float, default=0.1
             γ: the chance, over the noise, that any band is missed.
         max_epsilon : float, default=2.0
@@ -538,7 +550,8 @@ class Release:
         Raises
         ------
         TargetUnreachable
-            The margin would cost more than ``max_epsilon``; nothing was spent.
+            The margin would cost more than ``max_epsilon``, or more than the model did although none was stated;
+            nothing was spent.
         """
         from expost.release.evaluation_count import evaluate
 

@@ -286,6 +286,11 @@ def _hypothesis(where: str, value: Any) -> None:
         _PARAMETER(where, value)
 
 
+def _shown(where: str, value: Any) -> None:
+    """A number, or one for each goal."""
+    (_object_of({}, rest=_NUMBER) if isinstance(value, dict) else _NUMBER)(where, value)
+
+
 _PROMISE = _object_of(
     {"statement": _TEXT},
     {
@@ -358,7 +363,7 @@ _PARAMETERS = _object_of(
         "rows_per_person": _whole(1),
         "reasons": _TEXTS,
         "interrupted": _TRUTH,
-        "shown": _NUMBER,
+        "shown": _shown,
         "next_level": _LOSS,
         "left_to_chance": _number(0.0, 1.0),
         "unfit": _TRUTH,

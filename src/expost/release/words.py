@@ -6,11 +6,11 @@ import html
 import math
 import re
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from expost.goals.flags import words_of, yardstick_of
-from expost.shown import down, one_line, percent, up, visible
+from expost.shown import down, joined, one_line, percent, up, visible
 
 if TYPE_CHECKING:
     from expost.release.release import Release
@@ -138,17 +138,21 @@ def asked(release: Release) -> tuple[str, str] | None:
     >>> asked(Release(status="released", method="m", promise=goal))
     ('R²', 'at least 0.85')
     """
-    goal = release.promise
-    if goal.goal is not None and goal.goals:
-        numbers = [
-            f"at least {down(number, 6)}" if words_of(name).at_least else f"at most {up(number, 6)}"
-            for name, number in goal.goals.items()
-        ]
-        return goal.goal, " and ".join(numbers)
-    if goal.goal is not None and goal.at_least is not None:
-        return goal.goal, f"at least {down(goal.at_least, 6)}"
-    most = goal.at_most if goal.at_most_caller_units is None else goal.at_most_caller_units
-    return None if goal.goal is None or most is None else (goal.goal, f"at most {up(most, 6)}")
+    numbers = release.promise.numbers
+    return (str(release.promise.goal), _bounds(release, numbers, 6)) if numbers else None
+
+
+def _bounds(release: Release, numbers: Mapping[str, float], digits: int = 4) -> str:
+    """Say between which numbers and the best there is each goal is, in the order that they were asked for."""
+    least, several = release.promise.at_least is not None, release.promise.goals is not None
+
+    def bound(name: str) -> str:
+        if name not in numbers:
+            return "nothing"
+        at_least = words_of(name).at_least if several else least
+        return f"at least {down(numbers[name], digits)}" if at_least else f"at most {up(numbers[name], digits)}"
+
+    return " and ".join(map(bound, release.promise.numbers))
 
 
 def closest(release: Release) -> str:
@@ -160,12 +164,19 @@ def closest(release: Release) -> str:
     >>> goal = Promise("...", goal="error rate", at_most=0.15)
     >>> closest(Release(status="refused", method="m", promise=goal, parameters={"shown": 0.18699}))
     'closest: an error rate of at most 0.187 was shown, 0.15 was asked'
+    >>> goal = Promise("...", goal="recall and precision", goals={"recall": 0.8, "precision": 0.4})
+    >>> closest(Release("refused", "m", promise=goal, parameters={"shown": {"recall": 0.71, "precision": 0.355}}))
+    'closest: recall of at least 0.71 and precision of at least 0.355 were shown, 0.8 and 0.4 were asked'
     """
     goal, was_shown = asked(release), shown(release)
     if release.status == "released" or goal is None or not was_shown:
         return ""
-    article = "an" if goal[0][0] in "aeiouR" else "a"
-    return f"closest: {article} {goal[0]} of {was_shown} was shown, {goal[1].split()[-1]} was asked"
+    bounds, numbers = was_shown.split(" and "), [bound.split()[-1] for bound in goal[1].split(" and ")]
+    if release.promise.goals is None:
+        article = "an" if goal[0][0] in "aeiouRF" else "a"
+        return f"closest: {article} {goal[0]} of {was_shown} was shown, {numbers[0]} was asked"
+    each = [f"{name} of {bound}" for name, bound in zip(release.promise.goals, bounds, strict=True) if " " in bound]
+    return f"closest: {joined(each)} {'were' if len(each) > 1 else 'was'} shown, {joined(numbers)} were asked"
 
 
 def shown(release: Release) -> str:
@@ -177,11 +188,12 @@ def shown(release: Release) -> str:
     >>> goal = Promise("...", goal="R²", at_least=0.8)
     >>> shown(Release(status="released", method="m", promise=goal, parameters={"shown": 0.83333}))
     'at least 0.8333'
+    >>> goal = Promise("...", goal="recall and error rate", goals={"recall": 0.8, "error rate": 0.1})
+    >>> shown(Release(status="refused", method="m", promise=goal, parameters={"shown": {"error rate": 0.12}}))
+    'nothing and at most 0.12'
     """
-    number = release.shown
-    if number is None or asked(release) is None:
-        return ""
-    return f"at most {up(number)}" if release.promise.at_least is None else f"at least {down(number)}"
+    numbers = release.numbers_shown
+    return _bounds(release, numbers) if numbers and asked(release) is not None else ""
 
 
 def going_on(release: Release) -> str:
@@ -191,7 +203,7 @@ def going_on(release: Release) -> str:
     --------
     >>> from expost.release import Release
     >>> going_on(Release(status="refused", method="m", parameters={"next_level": 1.375}))
-    'the next level would have cost about 1.375 more'
+    'the next level and its test would have cost about 1.375 more'
     >>> going_on(Release(status="refused", method="m", held_out=900, parameters={"left_to_chance": 0.118}))
     'chance leaves 12% of what is allowed open with 900 rows held out: more of them narrow that, and no ε does'
     """
@@ -199,7 +211,7 @@ def going_on(release: Release) -> str:
         return ""
     more, left, said = release.parameters.get("next_level"), release.parameters.get("left_to_chance"), []
     if isinstance(more, int | float) and not math.isinf(more):
-        said.append(f"the next level would have cost about {up(more)} more{at_delta(release)}")
+        said.append(f"the next level and its test would have cost about {up(more)} more{at_delta(release)}")
     if isinstance(left, int | float):
         many = f"{held_out(release)} held out"
         said.append(
@@ -279,7 +291,7 @@ def no_better(release: Release) -> str:
         rf"(always .*) has {re.escape(goal.goal or '')} ([\d.e+-]+)(?: ± ([\d.e+-]+))?",
         f"{release.parameters.get('yardstick')}",
     )
-    if number is None or constant is None or "constant" in release.parameters:
+    if not isinstance(number, int | float) or constant is None or "constant" in release.parameters:
         return ""
     about, off = float(constant[2]), float(constant[3] or 0.0)
     if number > about + off if goal.at_least is not None else number < about - off:

@@ -18,15 +18,16 @@ before it is drawn has all of it, and nothing is tested after it. So a model tha
 probability at most γ, however many levels there are. *What is shown* (theory D3): a noisy shortfall with its margin is
 a bound, whatever the answer, and some bound along the way is false with probability at most γ, over all runs. So a
 release states the bound on its model; and a search that ends without meeting the goal hands over the model of the least
-bound, with that, for nothing beside what it has paid (for R² it may pay ``_TO_SHOW`` more). Everything else (step
-sizes, how costs grow, when to test again, when to give up) reads public and released numbers only, and nothing has to
-be right about it for either theorem. Of the constants of a :class:`Schedule`, where pure levels start and how fast they
-grow were looked at by `benchmarks/constants.py` on half of the tables of `benchmarks/panel.py`: within a factor of two
-they change the mean of what goals cost by up to an eighth, and single goals by more
-(`benchmarks/results/constants.md`). When a goal is given up has constants of its own, ``_CHEAP`` and ``_PATIENCE`` here
-and those of `expost.search.noisy_test.chance`, all set by hand on tables of both halves: what they trade on recorded
-models stands in `benchmarks/results/stopping.md` (`benchmarks/stopping.py`). The others of this file were set by hand
-on traces of the panel, too.
+bound, with that, for nothing beside what it has paid. Where that shows nothing it may pay ``_TO_SHOW`` more: the bounds
+of a test's levels were settled with them, so its path may be gone on along when the search has ended, and that of what
+the goal is measured with likewise. Everything else (step sizes, how costs grow, when to test again, when to give up)
+reads public and released numbers only, and nothing has to be right about it for either theorem. Of the
+constants of a :class:`Schedule`, where pure levels start and how fast they grow were looked at by
+`benchmarks/constants.py` on half of the tables of `benchmarks/panel.py`: within a factor of two they change the mean of
+what goals cost by up to an eighth, and single goals by more (`benchmarks/results/constants.md`). When a goal is given
+up has constants of its own, ``_CHEAP`` and ``_PATIENCE`` here and those of `expost.search.noisy_test.chance`, all set
+by hand on tables of both halves: what they trade on recorded models stands in `benchmarks/results/stopping.md`
+(`benchmarks/stopping.py`). The others of this file were set by hand on traces of the panel, too.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import groupby
 from typing import Any, ClassVar, NoReturn, Protocol, Self
 
@@ -56,6 +58,7 @@ from expost.search.noisy_test import (
     GaussianTest,
     GradualTest,
     Look,
+    Looks,
     chance,
     ending,
     falling,
@@ -223,8 +226,8 @@ class StagedSearch:
         self._others = 0  # and how many looks
         self.paid = 0.0  # for the last model: by all levels where they gather
         self.shortfalls: list[Look] = []
-        # the least bound shown, its model, and what a release says of that
-        self._best: tuple[float, Any, dict[str, Any]] = (math.inf, None, {})
+        # the least bound shown, its model, what a release says of that, and its test, if that can be gone on with
+        self._best: tuple[float, Any, dict[str, Any], Looks | None] = (math.inf, None, {}, None)
         self._wanted = 0.0  # the level to go on with
         self._ends = False  # whether the last level has been settled
         self._further: Further | None = plan.further
@@ -244,12 +247,13 @@ class StagedSearch:
             self.account.book("generation", self.walk.cost(level))
             drawn = self.walk.stage(level, self.source)
             self.stages, self.paid, self.tests.shown = self.stages + 1, self._before + level, math.inf
+            self.tests.looks = None
             self._note()
             model = self._placed(drawn)
             if self._passes(model, self.paid):
                 return self._released(model)
             if self.tests.shown < self._best[0]:
-                self._best = self.tests.shown, model, self._details(model)
+                self._best = self.tests.shown, model, self._details(model), self.tests.looks
             level = self._turn(drawn) if self._stalled() else self._next()
 
     def _stalled(self) -> bool:
@@ -305,7 +309,7 @@ class StagedSearch:
         self._ends = self._last(level)
         if not self.account.fits(self.walk.cost(level), look(before + level)) or self._ends:
             most = level * self.plan.schedule.growth if self.stages else level
-            level = largest_stage(self.account, self.walk.cost, look, before, most)
+            level = largest_stage(self.account, self.walk.cost, lambda level: look(level) + self._kept, before, most)
             least = self.plan.schedule.gain * self.paid if self.stages else self.plan.least_useful
             if level <= 0.0 or before + level < least:
                 return level, "the next level, and a test that could show it to do, would exceed the budget"
@@ -323,6 +327,15 @@ class StagedSearch:
         """Return what the test of the next level's model, which costs so much, costs at least."""
         look: Curve = self.plan.look(level, self.stages + 1)
         return look
+
+    @property
+    def _kept(self) -> Curve:
+        """Return what a level leaves of the budget, so that something can be shown of the best model if it is the last.
+
+        That is nothing where a bound on a shortfall speaks for itself.
+        """
+        part = _TO_SHOW / (1.0 + _TO_SHOW) if self.stages and self._further is not None else 0.0
+        return Curve.ex_post(part * self._most)
 
     @property
     def _before(self) -> float:
@@ -451,26 +464,29 @@ class StagedSearch:
 
     def _refused(self, reason: str) -> Release:
         """Hand over the best model, if anything was shown of one that a constant would not do as well."""
-        ended, (bound, model, kept) = self._details(None), self._best
-        if model is not None and self._further is not None and "shown" not in kept["parameters"]:
-            kept["parameters"] |= self._further(bound, self._little)
+        ended, (bound, model, kept, looks) = self._details(None), self._best
+        if model is not None and "shown" not in kept["parameters"]:
+            bound, more = self._for_little(bound, looks)
+            kept["parameters"] |= more
         shown = "shown" in kept.get("parameters", {})
         self.account.reasons += [*self.reasons, *self._said(), *([] if shown else self._near()), reason]
         if not shown:
             return self.account.refused(**ended)
-        parameters = {**kept["parameters"], **ended.pop("parameters", {})}
+        if bound <= 0.0:  # as a closer look has shown
+            return self.account.released(model, **kept)
+        parameters = {**ended.pop("parameters", {}), **kept["parameters"]}
         return self.account.short(model, **{**ended, **kept, "parameters": parameters})  # as it was made
 
     def _near(self) -> list[str]:
         """Say how near models seem to have come where no bound shows it: an estimate, by numbers that were released."""
-        missed = self.plan.goal.missed_by_constant if self.shortfalls else math.inf
-        if not 0.0 < missed < math.inf:
-            return []
+        why, missed = filter(None, [self.plan.goal.untold]), self.plan.goal.missed_by_constant
+        if not self.shortfalls or not 0.0 < missed < math.inf:
+            return [*why]
         part = 1.0 - falling([look[1:] for look in self.shortfalls])[0] / missed
         if not 0.0 < part < 1.0:
-            return []
+            return [*why]
         near = f"models came about {min(100.0 * part, 99.0):.0f} % of the way from a constant to the goal"
-        return [f"{near}, by noisy tests, which bound nothing here"]
+        return [*why, f"{near}, by noisy tests, which bound nothing here"]
 
     def _details(self, theta: Floats | None) -> dict[str, Any]:
         """Return what a release of the model just tested says beside; or what is said where none is good enough."""
@@ -486,9 +502,33 @@ class StagedSearch:
         noise = {} if known is None else {"noise_levels": known}
         return {**place, "parameters": {**goal.said, **said, **within, **noise}}
 
-    def _little(self, step: Curve) -> bool:
-        """Whether a step may be taken and adds little to what was paid, so that it can be shown what that was for."""
-        return self.account.fits(step) and self._adds(step) <= _TO_SHOW * self.account.total
+    def _for_little(self, bound: float, looks: Looks | None) -> tuple[float, dict[str, Any]]:
+        """Pay a little more where that will probably show something of the best model; return its bound, and what.
+
+        It is looked at more closely, no more than that takes; and more is measured of what the goal is tested with.
+        """
+        account, goal = self.account, self.plan.goal
+        most, further = (
+            account.total * (1.0 + _TO_SHOW),
+            self._further or (lambda bound, affordable, pay: goal.shown(bound)),
+        )
+
+        def affordable(step: Curve, beside: Curve = NOTHING) -> bool:
+            return account.fits(step + beside) and account.total + self._adds(step + beside) <= most
+
+        for level in [0.0, *([] if looks is None else looks.further)]:
+            closer = NOTHING if looks is None or not level else looks.step(level)
+            expected = bound if looks is None or not level else min(bound, looks.noisy + looks.margins[level])
+            if not affordable(closer):
+                break
+            if not further(expected, partial(affordable, closer), False):
+                continue
+            if looks is not None and level:
+                account.book("test", closer)
+                self.tests.count, bound = self.tests.count + 1, min(bound, looks.read(level))
+            if said := further(bound, affordable, True):
+                return bound, said
+        return bound, {}
 
     def _costs(self, level: float) -> float:
         """Return about what that level would add to the total, with the least look at its model."""
@@ -501,8 +541,8 @@ class StagedSearch:
         return float((account.curve + step).epsilon(account.delta) - account.curve.epsilon(account.delta))
 
     def _price(self, level: float) -> float:
-        """Return the same as it is charged for."""
-        costs = self._costs(level)
+        """Return about what that level would cost with the test of its model, as it is charged for."""
+        costs = self._adds(self.walk.cost(level) + self.plan.look(self._before + level, self.stages + 1, 1.0))
         return costs if self.account.delta else float(self.account.unit.charge(costs))
 
 
@@ -613,14 +653,15 @@ class StagedPlan(ABC):
             return 0.5 * (deviations((1.0 - self.schedule.first) * gamma) * moved) ** 2
         return laplace_deviations(gamma) * moved
 
-    def look(self, level: float, stage: int = 1) -> Curve:
-        """Return what the test of a stage's model, which cost so much, costs at least, if it is to say anything."""
+    def look(self, level: float, stage: int = 1, part: float = _LEAST_TEST) -> Curve:
+        """Return what the test of a stage's model, which cost so much, costs at least, if it is to say anything.
+
+        ``part`` is of what it may cost usually. A cut-off is found before it, for a part of that.
+        """
         least, most = self.least_test(stage), self.most_of_test(level)
-        return (
-            Curve.gaussian(max(least, most) * (1.0 + self.goal.cut_part))
-            if self.schedule.in_squares
-            else Curve.ex_post(max(least, _LEAST_TEST * most))
-        )
+        if self.schedule.in_squares:
+            return Curve.gaussian(max(least, most) * (1.0 + self.goal.cut_part))
+        return Curve.ex_post(max(least, part * most) + self.goal.cut_part * most)
 
     def precision(self, level: float) -> float:
         """Return x of a level ρ, in units of the table: noise on a mean gradient is typically 1/x."""

@@ -163,12 +163,15 @@ class NoisyTest:
         How many noisy values were released.
     shown
         The least bound on a value that they have shown; whoever tests another value sets it to infinity before.
+    looks
+        The last value's path as far as it was looked along, where that may be gone on with; likewise None before.
     """
 
     account: Account
     source: WordSource
     count: int = field(default=0, init=False)
     shown: float = field(default=math.inf, init=False)
+    looks: Looks | None = field(default=None, init=False)
 
     def ask(self, value: NoisyValue, truth: float, cost: float) -> float:
         """Book and release a noisy value."""
@@ -251,6 +254,33 @@ def _misled(c: float, levels: int) -> float:
     return 0.5 * math.exp(-c) * (1.0 + (levels - 1) * jump * 0.5 * RATIO * further)
 
 
+class Looks:
+    """Looks at one value along its path; private, and only what is read of it is paid for.
+
+    Margins were settled with the levels, for all of them together, so a search that has ended may look on: that costs
+    what the level come to adds.
+    """
+
+    def __init__(self, path: NoisePath, margins: dict[float, float], unit: float) -> None:
+        self._path, self._unit, self._paid = iter(path), unit, 0.0
+        self.margins, self.noisy = margins, math.inf
+
+    @property
+    def further(self) -> list[float]:
+        """Levels that were not come to."""
+        return [level for level in self.margins if level > self._paid]
+
+    def step(self, level: float) -> Curve:
+        """Return what going on to a level costs."""
+        return Curve.ex_post(math.nextafter(level - self._paid, math.inf))
+
+    def read(self, level: float) -> float:
+        """Return the noisy value of a level, which is booked, with its margin: a bound."""
+        value = next(value for value in self._path if value.epsilon >= level)
+        self._paid, self.noisy = value.epsilon, int(value.values[0]) * self._unit
+        return self.noisy + self.margins[level]
+
+
 @dataclass
 class GradualTest(NoisyTest):
     """A test with Laplace noise that is taken away level by level, as long as the value might still be shown to do.
@@ -295,23 +325,23 @@ class GradualTest(NoisyTest):
         levels = [first * RATIO**k for k in range(LEVELS) if first * RATIO**k <= most * (1.0 + 1e-9)]
         if not levels:
             return False
-        margins = [wide(len(levels)) / level + slack for level in levels]
-        usual = min(margin for level, margin in zip(levels, margins, strict=True) if level <= max(epsilon, first))
+        margins = {level: wide(len(levels)) / level + slack for level in levels}
+        usual = min(margin for level, margin in margins.items() if level <= max(epsilon, first))
         path = NoisePath(np.array([math.floor(truth / unit)]), units, levels, random_state=self.source)
-        paid = 0.0
-        for value, margin, following in zip(path, margins, [*levels[1:], math.inf], strict=True):
+        self.looks = looks = Looks(path, margins, unit)
+        for level, following in zip(levels, [*levels[1:], math.inf], strict=True):
             # the path has drawn its noise, but nothing of it has been looked at
-            step = Curve.ex_post(math.nextafter(value.epsilon - paid, math.inf))
+            step = looks.step(level)
             if not self.account.fits(step):
                 return False
             self.account.book("test", step)
-            self.count, paid = self.count + 1, value.epsilon
-            self.noisy, self.scale = int(value.values[0]) * unit, grid.effective_sensitivity / paid
-            if self.shows(self.noisy + margin):
+            self.count, bound = self.count + 1, looks.read(level)
+            self.noisy, self.scale = looks.noisy, grid.effective_sensitivity / level
+            if self.shows(bound):
                 return True
             likely, scale = falling([*earlier, (self.noisy, self.scale)])
             if following > epsilon * (1.0 + 1e-9):
-                if likely > -margins[-1]:
+                if likely > -margins[levels[-1]]:
                     return False
                 if wide(len(levels)) / (-likely - slack) - paid > later(self.noisy, self.scale)[1]:
                     return False
