@@ -343,7 +343,7 @@ class GradualTest(NoisyTest):
             if following > epsilon * (1.0 + 1e-9):
                 if likely > -margins[levels[-1]]:
                     return False
-                if wide(len(levels)) / (-likely - slack) - paid > later(self.noisy, self.scale)[1]:
+                if wide(len(levels)) / (-likely - slack) - level > later(self.noisy, self.scale)[1]:
                     return False
             elif likely - _SURELY * scale > -usual and following > later(self.noisy, self.scale)[0]:
                 return False
