@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from expost.passes.engine import LocalEngine as LocalEngine
     from expost.planning.planner import plan as plan
     from expost.release.release import Release as Release
-    from expost.search.refinement import KeepPath as KeepPath, refine as refine, refit as refit
+    from expost.search.kept_path_refinement import KeepPath as KeepPath, refine as refine, refit as refit
     from expost.table.bounds import Bounds as Bounds
     from expost.table.files import read_table as read_table
     from expost.table.schema import Schema as Schema

@@ -190,5 +190,5 @@ class ConvergenceError(RuntimeError):
 
     The charge for an inexact minimiser is computed from the tolerance, so an uncertified one must not
     be used. For a convex loss with the constants it states, no rows can cause this error
-    (``expost.solve.true_risk``); for the losses of the library it does not occur.
+    (``expost.solve.minimiser``); for the losses of the library it does not occur.
     """

@@ -257,7 +257,7 @@ def test_a_path_that_could_not_be_kept(folder, capsys, monkeypatch):
     def full(*_):
         raise OSError("No space left on device")
 
-    monkeypatch.setattr("expost.search.refinement.write_private", full)
+    monkeypatch.setattr("expost.search.kept_path_refinement.write_private", full)
     said = fit(capsys, folder, *keep(folder))
     assert (said.status, "the path could not be kept (No space left on device)" in said.err) == (1, True)
     assert read(folder / "first.json").status == "released"
@@ -278,7 +278,7 @@ def test_what_a_ledger_says_of_a_refinement_that_was_stopped(folder, capsys, mon
     call(capsys, "ledger", "create", folder / "l.db", "--dataset", "d", "--cap", "50")
     first = ["fit", folder / "data.csv", *TASK[:-2], *GOAL, *keep(folder), "--output", folder / "first.json"]
     assert call(capsys, *first, "--max-epsilon", "20").status == 0
-    monkeypatch.setattr("expost.search.refinement.certify_from", fail)
+    monkeypatch.setattr("expost.search.kept_path_refinement.certify_from", fail)
     monkeypatch.setattr(Reservation, "settle", gone)
     opened = ["--path", folder / "kept", "--key", folder / "curator.key", "--ledger", folder / "l.db", "--dataset", "d"]
     said = call(capsys, "refine", folder / "first.json", *opened, "--max-epsilon", "20", "--excess-risk", "0.004")

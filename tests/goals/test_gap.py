@@ -7,7 +7,7 @@ import pytest
 
 from expost.goals.relative_excess_risk import GapScale
 from expost.solve.losses import HuberLoss, LogisticLoss, SmoothedHingeLoss, SquaredLoss, WeightedLoss
-from expost.solve.true_risk import GeneralRisk, minimise
+from expost.solve.minimiser import GeneralRisk, minimise
 
 LOSSES = [
     SquaredLoss(),

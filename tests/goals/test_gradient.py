@@ -18,8 +18,8 @@ from expost.mechanisms import Covariance, Output
 from expost.numeric import Grid
 from expost.passes.sums import sums_over
 from expost.solve.losses import LogisticLoss, Loss, SquaredLoss
+from expost.solve.minimiser import RidgeRisk
 from expost.solve.problem import gradient_sensitivity
-from expost.solve.true_risk import RidgeRisk
 from tests.helpers import LOSSES, fixed_rows, logistic_rows, problem_of, ridge_rows, smallest_limit
 
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from expost.solve.losses import Loss, SquaredLoss
+from expost.solve.minimiser import minimise
 from expost.solve.problem import Problem
-from expost.solve.true_risk import minimise
 from tests.helpers import LOSSES
 
 

@@ -8,8 +8,8 @@ from expost.numeric import to_grid
 from expost.passes import engine as module
 from expost.passes.engine import distinct
 from expost.solve.losses import HuberLoss, LogisticLoss, SquaredLoss
+from expost.solve.minimiser import GeneralRisk, minimise
 from expost.solve.objective import Objective
-from expost.solve.true_risk import GeneralRisk, minimise
 from expost.table.rows import Rows
 
 ONE = 2.0**20

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from expost.solve.losses import HuberLoss, LogisticLoss, Loss, SmoothedHingeLoss, SquaredLoss
-from expost.solve.true_risk import minimise
+from expost.solve.minimiser import minimise
 from tests.solve.helpers import LOSSES, Floats, random_problem
 
 each_loss = pytest.mark.parametrize("loss", LOSSES, ids=repr)

@@ -13,8 +13,8 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from expost.solve.error_bounds import default_tolerance, distance_bound, radius_tolerance
 from expost.solve.exact import step_length
 from expost.solve.losses import HuberLoss, LogisticLoss, Loss, SmoothedHingeLoss, SquaredLoss
+from expost.solve.minimiser import minimise
 from expost.solve.objective import Objective
-from expost.solve.true_risk import minimise
 from tests.solve.helpers import LOSSES, Floats, objective, random_problem, random_rows
 
 each_loss = pytest.mark.parametrize("loss", LOSSES, ids=repr)

@@ -12,13 +12,13 @@ from hypothesis import given, strategies as st
 
 from expost.numeric import grid_sensitivity
 from expost.solve.losses import LogisticLoss, Loss, SquaredLoss
+from expost.solve.minimiser import minimise
 from expost.solve.problem import (
     excess_risk_sensitivity,
     minimiser_l1_sensitivity,
     minimiser_l2_sensitivity,
     paper_ridge_output_sensitivity,
 )
-from expost.solve.true_risk import minimise
 from tests.solve.helpers import LOSSES, Floats, in_ball, objective
 
 each_loss = pytest.mark.parametrize("loss", LOSSES, ids=repr)

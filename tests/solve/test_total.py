@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import math
 from collections import Counter
 
@@ -11,15 +10,14 @@ import pytest
 
 from expost.exceptions import ConvergenceError
 from expost.passes.sums import Sums, sums_over
+from expost.solve import exact as solution, minimiser as module
 from expost.solve.error_bounds import DescentBounds, GeneralErrors, default_tolerance
 from expost.solve.exact import ExactObjective, ellipsoid_steps, exact_minimiser, precision
 from expost.solve.losses import LogisticLoss, Loss, SmoothedHingeLoss, SquaredLoss
+from expost.solve.minimiser import RidgeRisk, descend, minimise
 from expost.solve.objective import Objective
-from expost.solve.true_risk import RidgeRisk, descend, minimise
 from tests.solve.helpers import LOSSES, Floats, hostile_problem, random_problem, random_rows
 
-module = importlib.import_module("expost.solve.true_risk")  # the package has a function of that name
-solution = importlib.import_module("expost.solve.exact")
 each_loss = pytest.mark.parametrize("loss", LOSSES, ids=repr)
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from expost.passes.sums import sums_over
 from expost.solve.losses import LogisticLoss, Loss, SquaredLoss
-from expost.solve.true_risk import GeneralRisk, RidgeRisk, Risk, minimise
+from expost.solve.minimiser import GeneralRisk, RidgeRisk, Risk, minimise
 from expost.table.rows import Rows
 from tests.solve.helpers import LOSSES, in_ball, objective, random_problem, random_rows
 

@@ -56,7 +56,7 @@ from expost.passes import LocalEngine
 from expost.passes.dask import DaskEngine
 from expost.release.kept_path import write_key
 from expost.release.release import Release, today
-from expost.search.refinement import KeepPath, refine
+from expost.search.kept_path_refinement import KeepPath, refine
 from expost.search.run import run_search
 from expost.solve import Problem, SquaredLoss
 from expost.table.bounds_encoding import Preparation

@@ -43,8 +43,8 @@ from expost.release.kept_path import write_key
 from expost.release.release import FrozenMapping, Release
 from expost.search import new_rows
 from expost.search.gradual import search_path
+from expost.search.kept_path_refinement import KeepPath, refine
 from expost.search.noisy_test import GradualTest, OneTest
-from expost.search.refinement import KeepPath, refine
 from expost.search.request import staged_request
 from expost.search.run import carry_out, run_search, settle
 from expost.solve import LogisticLoss, Passes, Problem, SquaredLoss

@@ -43,7 +43,7 @@ from expost.passes.first_pass import in_memory
 from expost.release.release import Release
 from expost.release.scoring import scorer_of
 from expost.search import METHODS
-from expost.search.refinement import KeepPath
+from expost.search.kept_path_refinement import KeepPath
 from expost.search.request import Request, chain_request, risk_request, staged_request
 from expost.search.run import CuratorView, carry_out, compare_with_optimum, settle
 from expost.solve.losses import Loss, weighted

@@ -17,7 +17,6 @@ from expost import defaults, validation
 from expost.account.account import Spending, released, unspent, warn_if_large
 from expost.account.composition import ROW, Unit
 from expost.account.ledger import Ledger
-from expost.estimators.continuation import Continuation
 from expost.estimators.inputs import (
     LIFTED,
     WHEN_SHORT,
@@ -35,6 +34,7 @@ from expost.estimators.inputs import (
     with_target,
 )
 from expost.estimators.pipeline import CountedClones, PipelineCheck, check_pipeline
+from expost.estimators.table_refinement import Continuation
 from expost.goals.goal import TASKS, Goal, TestedGoal, as_tested, is_tested, square_unit
 from expost.mechanisms import WITH_SCHEMA
 from expost.noise.source import resolve_source
@@ -246,7 +246,7 @@ class AccuracyFirstModel(CountedClones):
     ) -> Self:
         """Go on from a released model to a stricter goal, and pay what that adds.
 
-        :mod:`expost.estimators.continuation` says why that is sound.
+        :mod:`expost.estimators.table_refinement` says why that is sound.
 
         Parameters
         ----------

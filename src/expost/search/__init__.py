@@ -31,8 +31,8 @@ if TYPE_CHECKING:
         doubling_search as doubling_search,
     )
     from expost.search.gradual import PrefixPrivate as PrefixPrivate, search_path as search_path
+    from expost.search.kept_path_refinement import KeepPath as KeepPath, refine as refine, refit as refit
     from expost.search.noisy_test import OneTest as OneTest
-    from expost.search.refinement import KeepPath as KeepPath, refine as refine, refit as refit
     from expost.search.request import Method as Method, Plan as Plan, Request as Request
     from expost.search.run import (
         CuratorView as CuratorView,

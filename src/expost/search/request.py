@@ -133,7 +133,7 @@ class Request:
         How many rows models are tested on and not fitted to, beside those of the problem; what is promised is about new
         rows then (`expost.search.new_rows`).
     continues
-        The release whose model the search begins at, if it goes on from one (`expost.estimators.continuation`).
+        The release whose model the search begins at, if it goes on from one (`expost.estimators.table_refinement`).
     """
 
     problem: Problem

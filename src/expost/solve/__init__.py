@@ -27,6 +27,13 @@ if TYPE_CHECKING:
         SmoothedHingeLoss as SmoothedHingeLoss,
         SquaredLoss as SquaredLoss,
     )
+    from expost.solve.minimiser import (
+        GeneralRisk as GeneralRisk,
+        Minimum as Minimum,
+        RidgeRisk as RidgeRisk,
+        Risk as Risk,
+        minimise as minimise,
+    )
     from expost.solve.problem import (
         Problem as Problem,
         excess_risk_sensitivity as excess_risk_sensitivity,
@@ -36,12 +43,5 @@ if TYPE_CHECKING:
         paper_ridge_output_sensitivity as paper_ridge_output_sensitivity,
     )
     from expost.solve.row_sums import Passes as Passes
-    from expost.solve.true_risk import (
-        GeneralRisk as GeneralRisk,
-        Minimum as Minimum,
-        RidgeRisk as RidgeRisk,
-        Risk as Risk,
-        minimise as minimise,
-    )
 
 __getattr__, __all__ = public_names(__name__)

@@ -1,6 +1,6 @@
 """How exact a minimiser is asked to be, and how far off it, excess risks and gradients may be: public numbers.
 
-They are to be had before a row is looked at, so plans can charge them first. The risks (``expost.solve.true_risk``),
+They are to be had before a row is looked at, so plans can charge them first. The risks (``expost.solve.minimiser``),
 which have seen rows, carry the same objects.
 
 A minimiser is accepted by what its computed gradient proves about the exact one
@@ -234,7 +234,7 @@ class ErrorBounds(ABC):
 
 @dataclass(frozen=True)
 class GeneralErrors(ErrorBounds):
-    """Error bounds for :func:`~expost.solve.true_risk.minimise` and :class:`~expost.solve.true_risk.GeneralRisk`.
+    """Error bounds for :func:`~expost.solve.minimiser.minimise` and :class:`~expost.solve.minimiser.GeneralRisk`.
 
     Parameters
     ----------
@@ -296,7 +296,7 @@ class GeneralErrors(ErrorBounds):
 
 @dataclass(frozen=True)
 class RidgeErrors(ErrorBounds):
-    """Error bounds for :class:`~expost.solve.true_risk.RidgeRisk`.
+    """Error bounds for :class:`~expost.solve.minimiser.RidgeRisk`.
 
     Parameters
     ----------

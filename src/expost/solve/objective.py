@@ -73,7 +73,7 @@ class Objective(Private):
         How many rows each given one stands for, whole numbers (``expost.passes.engine``); one if not given. Products
         with them are rounded once more, which ``summation_length`` allows for.
     norm : {"l1", "l2"}
-        Which norm of a row is at most 1. Bounds of true risks (``expost.solve.true_risk``) need ``"l1"``.
+        Which norm of a row is at most 1. Bounds of true risks (``expost.solve.minimiser``) need ``"l1"``.
     """
 
     def __init__(

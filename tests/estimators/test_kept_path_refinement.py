@@ -21,7 +21,7 @@ from expost.mechanisms.moments.certificate import Seen, split_path
 from expost.noise.laplace import KeptLevels
 from expost.release import kept_path
 from expost.release.kept_path import write_key
-from expost.search import compare_with_optimum, refinement
+from expost.search import compare_with_optimum, kept_path_refinement as refinement
 from tests.helpers import RARE, CountingSource
 
 N, P = 20_000, 4

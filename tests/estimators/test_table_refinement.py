@@ -189,7 +189,7 @@ class TestBound:
     def test_without_margins_it_does_not(self, monkeypatch):
         first = fitted()
         monkeypatch.setattr(looks, "laplace_deviations", lambda *_: 0.0)
-        monkeypatch.setattr("tests.estimators.test_continuation.fitted", lambda: first)
+        monkeypatch.setattr("tests.estimators.test_table_refinement.fitted", lambda: first)
         assert false_bounds(monkeypatch) > stats.binom.isf(RARE, RUNS, GAMMA)
 
 
