@@ -122,6 +122,7 @@ GOAL = ["--error-rate", "0.25"]
 @pytest.mark.parametrize(
     ("schema", "options", "message"),
     [
+        ("labels", [*GOAL, "--margin", "0.1"], "--margin goes without a schema only"),
         ("labels", [*GOAL, "--bounds", "0", "1"], "--bounds goes without a schema only"),
         ("labels", [*GOAL, "--column-bounds", "hours", "0", "1"], "--column-bounds goes without a schema only"),
         ("labels", [*GOAL, "--target", "income"], "--target goes without a schema only"),

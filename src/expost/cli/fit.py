@@ -83,6 +83,7 @@ _UNUSED = (
     "radius",
     "n_levels",
     "regularization",
+    "margin",
     "fit_intercept",
     "intercept_weight",
     "feature_bound",
@@ -133,7 +134,8 @@ def add_arguments(fit: argparse.ArgumentParser) -> None:
         type=float,
         default=defaults.MARGIN,
         metavar="F",
-        help="part of such a goal for test noise (default: %(default)s)",
+        help="part of such a goal for test noise, where one --regularization is searched for; without a schema only "
+        "(default: %(default)s)",
     )
     fit.add_argument(
         "--new-rows",

@@ -17,7 +17,7 @@ since each does (|max aᵢ − max bᵢ| ≤ max|aᵢ − bᵢ|).
 
 *Met emptily*: where no row is positive any model has a shortfall of exactly 0 in recall, and so has precision where no
 row is called positive; such a model passes with a test's failure probability only. Recall alone is met by calling all
-rows positive and specificity by calling none, whatever the rows: they are refused before anything is looked at.
+rows positive and specificity by calling none, whatever the rows: they are refused, and nothing is spent.
 
 *What is shown* (:meth:`CountedGoal.shown`). A search knows of the shares o of the four outcomes that they are at least
 0 and add up to 1; that the positive ones, π, lie between π₋ and π₊, the ends of the released base rate; and that
@@ -626,8 +626,10 @@ class ErrorRate(CountedGoal):
         The share, strictly between 0 and 1. A row is predicted positive where xᵀθ > 0, as ``predict`` does; a row
         with xᵀθ = 0 (every column at the middle of its bounds, say) is predicted negative.
     margin : float, default=0.2
-        Part of ``at_most`` that the test's noise may take up: a model within (1 − margin)·at_most is likely to pass.
-        The test costs in proportion to 1/margin; a small one is for targets close to what the best model reaches.
+        Read only where a λ is stated, or another option of the gradual release of one λ
+        (:mod:`expost.search.gradual`): part of ``at_most`` that the test's noise may take up. A model within
+        (1 − margin)·at_most is likely to pass then, and the test costs in proportion to 1/margin. Fits of tables, and
+        all others that go in levels, take no notice of it: how close their tests look follows from what they see.
 
     Examples
     --------

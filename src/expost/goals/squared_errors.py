@@ -187,7 +187,8 @@ class MeanSquaredError(SquaredErrorGoal):
         For estimators and the command line in squared units of the target passed to them; for
         :func:`expost.search.run_search`, whose rows are scaled, in units where targets lie in [−1, 1].
     margin : float, default=0.2
-        As in :class:`ErrorRate`, for a θ whose largest coordinate is 2; in proportion to (1 + ‖θ‖_∞)² for others.
+        Read where it is for :class:`ErrorRate`, and as it is there for a θ whose largest coordinate is 2; in proportion
+        to (1 + ‖θ‖_∞)² for others.
 
     Examples
     --------
