@@ -1,4 +1,6 @@
-"""From a request to a release: it is settled, and the plan carried out on the rows and described.
+"""From a request to a release: settled, carried out, described. The loop itself is in `expost.search.levels`.
+
+That decides, too, when to give up (`StagedSearch`). The gradual release of one λ has its own: `expost.search.gradual`.
 
 `run_search` does for prepared rows what the estimators do for tables and arrays. `cov_nr` and `output_nr`, the paper's
 algorithms by name, are thin: each settles a problem and calls it. `compare_with_optimum` says how good a release truly
@@ -84,7 +86,7 @@ def run_search(
     Raises
     ------
     AccuracyNotReached
-        No level qualified; carries the refusal and its cost.
+        No level qualified, or a constant would do; carries the refusal and its cost.
     TargetUnreachable
         No data set of this size could meet the goal within ``max_epsilon``; nothing was spent.
     LedgerRefused
