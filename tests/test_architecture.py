@@ -19,7 +19,7 @@ from expost.goals.flags import FLAGS
 SOURCE = Path(expost.__file__).parent
 TESTS = Path(__file__).parent
 # A folder imports folders to its left, or beside it: account and release are the vocabulary of every answer, mechanisms
-# and search take turns in one search. No two files import each other.
+# and search take turns in one search. No two files need each other to be imported.
 ORDER = [{"table"}, {"passes"}, {"noise"}, {"account", "release"}, {"solve"}, {"goals"}, {"mechanisms", "search"}]
 ORDER += [{"estimators"}, {"planning"}, {"audit"}, {"cli"}]
 RANKS = {room: rank for rank, rooms in enumerate(ORDER) for room in rooms}

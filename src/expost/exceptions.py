@@ -63,7 +63,10 @@ def warn(message: str, category: type[Warning]) -> None:
 
 
 class AccuracyNotReached(Exception):
-    """No level qualified: :attr:`release` says what the search cost, and holds its best model if it is ``"short"``."""
+    """No level qualified, or a constant would do and none was tried.
+
+    :attr:`release` says what the search cost, and holds its best model if it is ``"short"``.
+    """
 
     def __init__(self, release: Release) -> None:
         reasons = "; ".join(release.parameters.get("reasons", ()))

@@ -138,8 +138,8 @@ class AccuracyFirstEstimator(CountedClones):
         Raises
         ------
         AccuracyNotReached
-            No level qualified. The exception's ``release`` says what that cost, and holds the best model if anything
-            was shown of it.
+            No level qualified, or none was tried since a constant meets the goal. The exception's ``release`` says
+            what that cost, and holds the best model if anything was shown of it.
         TargetUnreachable
             No data set of this size could meet the target within ``max_epsilon``; nothing was spent.
         LedgerRefused

@@ -96,8 +96,8 @@ class AccuracyFirstModel(CountedClones):
         cheapest from public numbers; the release says why.
     on_invalid : {"error", "clip"}, default="error"
         What cells that do not fit the schema do: an error for the curator, which the guarantee does not cover, or
-        they count as missing. With ``"clip"`` a table that hardly fits at all is refused after a noisy count, which
-        costs ε = 80/n.
+        they count as missing. With ``"clip"`` a table that hardly fits at all is refused after two noisy counts,
+        which cost ε = 40/n each.
     engine : None, "local", "dask" or an engine, default=None
         Who carries out passes over the rows: threads of this process, or the workers of a Dask cluster
         (``DaskEngine("tcp://…")``). The result is the same to the bit.
@@ -217,8 +217,8 @@ class AccuracyFirstModel(CountedClones):
         Raises
         ------
         AccuracyNotReached
-            No level qualified. The exception's ``release`` says what that cost, and holds the best model if anything
-            was shown of it.
+            No level qualified, or none was tried since a constant meets the goal. The exception's ``release`` says
+            what that cost, and holds the best model if anything was shown of it.
         TargetUnreachable
             No data set of this size could meet the goal within ``max_epsilon``; nothing was spent.
         LedgerRefused

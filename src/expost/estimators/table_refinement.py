@@ -15,7 +15,8 @@ that release cost is taken as stated, unless a ledger knows it.
 promises and shows holds with probability 1 − γ, and with what the earlier release promises and shows, all of it with
 the probability 1 less the sum of both γ's.
 
-Everything is checked before a row is looked at, but for their number, and that before anything is spent.
+What is gone on from is checked before a row is looked at; the number of rows, and what the budget allows, before
+anything is spent.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What a mechanism is: a way to make hypotheses of private rows, with a stated privacy at every level.
 
-The public side, :class:`Mechanism`, answers for everything that is settled before a row is looked at. The private side,
+The public side, :class:`Mechanism`, answers for everything that public numbers settle. The private side,
 a :class:`Generator`, holds what hypotheses are made of. A new mechanism is one file here and an entry in
 ``mechanisms/__init__.py``.
 

@@ -90,7 +90,8 @@ class Schedule:
     gathers
         Whether a model is made of all that was paid for so far, or of its own level alone.
     test_part
-        What a test may cost, as a part of the ε of its model.
+        What a test may cost usually, as a part of the ε of its model, or of its ρ for tests in squares: at least, as
+        :meth:`StagedPlan.most_of_test` may be more. A test that is likely to pass goes up to ``FURTHER`` times as far.
     kept
         Part of γ left after each level.
     in_squares
@@ -672,7 +673,7 @@ class StagedPlan(ABC):
         return level + 2.0 * math.sqrt(-level * math.log(self.delta))
 
     def most_of_test(self, level: float) -> float:
-        """Return what the test of a model may cost: a part of what the model costs, more where that gains more; or ρ.
+        """Return what a test usually may cost: a part of what its model costs, more where that gains more; or ρ.
 
         A level that costs g has a model about e = 2R/x worse than the best in a mean square, and a test that costs t a
         margin m; e·g and m·t hardly depend on the level. So e + m is least for what both cost where t/g is the root of

@@ -1,6 +1,6 @@
 """What the caller asked for, as one public value: problem, goal, mechanism (chosen here), method, γ and budget.
 
-A request is settled into a :class:`Plan` before a row is looked at: its goal answers for what is asked, its method for
+A request is settled into a :class:`Plan` by public numbers alone: its goal answers for what is asked, its method for
 how it is searched, its mechanism for how hypotheses are made. Whatever cannot be met is refused there.
 
 *Which mechanism* is the one stated, or the one that public numbers make the cheapest. For goals that are tested,
