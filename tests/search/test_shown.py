@@ -180,7 +180,7 @@ class TestOutcomes:
 
     def test_it_says_something(self):
         for goal in (self.BEYOND, F1(0.9), Recall(0.9) & Specificity(0.995), Recall(0.9) & ErrorRate(0.01)):
-            release, true = rare(goal, 1), {}
+            release, true = rare(goal, 0), {}
             assert release.status == "short"
             true = outcomes(release)
             for name, bound in release.numbers_shown.items():

@@ -388,6 +388,8 @@ class StagedSearch:
             looks = [*self.shortfalls[self._others :], Look(self.plan.precision(level), noisy, scale)]
             here, missed = falling([look[1:] for look in looks])[0], self.plan.goal.missed_by_constant
             following, shown = math.inf, math.inf
+            if self._ends:  # there is none
+                return _CHEAP * self._most, shown
             for stage, (further, costs) in enumerate(self._ahead(), self.stages + 1):
                 fitted = ending(looks, missed, self.plan.precision(further))
                 there = here if fitted is None else min(here, fitted[0])
