@@ -8,7 +8,7 @@ FAILURE_PROBABILITY = 0.1
 MARGIN = 0.2
 #: Part of the rows that models are tested on and not fitted to, where a promise is about new rows.
 HOLDOUT = 0.25
-#: What the name of the file ends in that says who was held out, in the place of the release's own ending.
+#: What the name of the file ends in that says who was held out, in the place of the release's .json, if it ends so.
 HELD_OUT = ".held-out"
 #: What counts of an evaluation are right within, as a share of the rows, where the caller states nothing.
 EVALUATED_WITHIN = 0.02

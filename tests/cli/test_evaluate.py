@@ -200,7 +200,7 @@ def test_where_it_is_kept_who_was_held_out_is_looked_at_before_the_fit(folder, c
     (folder / "r.held-out").write_text("of an earlier fit")
     said = call(capsys, *fit, "--output", "r.json")
     assert (said.status, "r.held-out is there already" in said.err, list(folder.glob("r.json"))) == (2, True, [])
-    said = call(capsys, *fit, "--output", "q.held-out")
+    said = call(capsys, *fit, "--output", "q.json", "--report", "q.held-out")
     assert (said.status, "must name different files" in said.err) == (2, True)
     assert call(capsys, *fit, "--output", "r.json", "--force").status == 0
     assert (folder / "r.held-out").read_bytes().startswith(b"expost held out 1")
@@ -208,6 +208,11 @@ def test_where_it_is_kept_who_was_held_out_is_looked_at_before_the_fit(folder, c
     assert (said.status, (folder / "s-short.held-out").exists()) == (5, True), said.err
     assert call(capsys, *fit, "--json").status == 0  # nothing is saved, nor who was held out
     assert {path.stem for path in folder.glob("*.held-out")} == {"r", "s-short"}
+    for name in ("m.v1", "m.v2"):
+        said = call(capsys, *fit, "--output", name)
+        assert (said.status, (folder / f"{name}.held-out").is_file()) == (0, True), said.err
+        said = call(capsys, "evaluate", name, "t.csv", "--new-rows", "--margin", "0.2", "--output", f"{name}.json")
+        assert said.status == 0, said.err
 
     def full(*_, **__):
         raise OSError(28, "no space left")

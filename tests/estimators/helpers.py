@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from expost import AccuracyFirstLogisticRegression, AccuracyFirstRidge, ErrorRate
+from expost import AccuracyFirstLogisticRegression, AccuracyFirstRidge, ErrorRate, MeanSquaredError
 from expost.noise.source import SeededSource
 
 # so loose that a refusal is not to be expected before the universe ends
@@ -58,5 +58,11 @@ class CountingSource(SeededSource):
 
 class Loose(ErrorRate):
     """A goal that any rows meet, by a constant too: searched for all the same."""
+
+    idle = ""
+
+
+class LooseSquares(MeanSquaredError):
+    """The same of squared errors."""
 
     idle = ""

@@ -25,7 +25,7 @@ from expost.exceptions import InvalidRows
 from expost.release.scoring import scorer_of
 from expost.solve.losses import HuberLoss, SmoothedHingeLoss
 from tests.cli.helpers import call
-from tests.estimators.helpers import Loose
+from tests.estimators.helpers import Loose, LooseSquares
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 3, (20_000, 2))  # half of each column beyond its bounds, and three quarters of the rows
@@ -118,7 +118,7 @@ def test_any_rows_and_any_bounds(seed, width, bounded, feature_bound, intercept,
     if on_invalid == "clip":
         rows[rng.random(rows.shape) < 0.1] = np.nan
         rows[rng.random(rows.shape) < 0.1] = np.inf
-    goal = {"goal": (Loose(0.99) if labels else MeanSquaredError(95.0)), "max_epsilon": None}
+    goal = {"goal": (Loose(0.99) if labels else LooseSquares(95.0)), "max_epsilon": None}
     options = {
         "bounds": bounds,
         "feature_bound": feature_bound or (None if bounded else 2.0),

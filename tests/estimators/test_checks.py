@@ -9,8 +9,8 @@ import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import expost.estimators
-from expost import AccuracyFirstLogisticRegression, AccuracyFirstRidge, MeanSquaredError
-from tests.estimators.helpers import Loose
+from expost import AccuracyFirstLogisticRegression, AccuracyFirstRidge
+from tests.estimators.helpers import Loose, LooseSquares
 
 # Bounds that hold for the data of every check, and a target so loose that no run is refused. The default calibration
 # takes longer to plan than these fits take, so one instance of each estimator has it and the others do without.
@@ -36,7 +36,7 @@ INSTANCES = [
     AccuracyFirstLogisticRegression(**LOOSE, method="theory", fit_intercept=True),
     AccuracyFirstLogisticRegression(goal=Loose(0.9), bounds=20.0, max_epsilon=100.0),
     AccuracyFirstLogisticRegression(goal=Loose(0.9), bounds=20.0, delta=1e-6, max_epsilon=100.0),
-    AccuracyFirstRidge(goal=MeanSquaredError(39_000.0), bounds=20.0, target_bound=200.0, max_epsilon=None),
+    AccuracyFirstRidge(goal=LooseSquares(39_000.0), bounds=20.0, target_bound=200.0, max_epsilon=None),
     AccuracyFirstLogisticRegression(**LOOSE, on_invalid="clip"),
     AccuracyFirstRidge(**LOOSE, target_bound=200.0, on_invalid="clip"),
 ]

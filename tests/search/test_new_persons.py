@@ -3,6 +3,7 @@
 False alarms: statistical tests fail by chance with probability RARE at most (10⁻⁶), by `at_most_by_chance`.
 """
 
+import dataclasses
 import itertools
 import json
 import math
@@ -15,12 +16,16 @@ import pytest
 
 import expost.estimators.model as model_module
 import expost.search.new_rows as new_rows_module
-from expost import AccuracyFirstModel, ErrorRate, Ledger, MeanSquaredError, Release, budget
+from expost import AccuracyFirstModel, ErrorRate, Ledger, MeanSquaredError, Precision, Recall, Release, budget
 from expost.account.account import Account
 from expost.account.composition import ORDERS, Clock, Curve, Unit
 from expost.exceptions import AccuracyNotReached, SearchInterrupted, TargetUnreachable
+from expost.goals.labels_and_base_rate import BaseRate
+from expost.mechanisms.objective.chain import ChainSearch
 from expost.noise import SeededSource
 from expost.search.new_rows import NewRowsPlan, NoisyMean, drawn as draw_of
+from expost.solve import LogisticLoss, Passes
+from expost.table.rows import ONE, Rows
 from tests.helpers import at_most_by_chance
 from tests.table.hostile import HOSTILE, silence
 
@@ -120,6 +125,22 @@ def test_a_person_is_on_one_side_with_all_of_their_rows(monkeypatch, tmp_path, o
     assert set(held.values()) == set(rest.values()) == {K}
     assert not held.keys() & rest.keys()
     assert (len(held), len(rest)) == (150, 350)
+
+
+def test_whatever_a_search_overrides_its_models_are_tested_on_those_held_out(monkeypatch):
+    monkeypatch.setattr(ChainSearch, "_passes", lambda run, model, level: True, raising=False)
+    assert fitted(ErrorRate(FLIPPED / 4), 1).status != "released"
+
+
+def test_a_cut_off_is_found_by_those_fitted():
+    """No goal that cuts is a mean over rows yet; what reads rows that are fitted is no part of what tests may cost."""
+    goal = dataclasses.replace(Recall(0.6) & Precision(0.5), base=BaseRate(0.3, 0.01, 0.01))
+    x, y = np.full((9, 2), ONE // 2, dtype=np.int32), np.array([ONE, -ONE, -ONE] * 3, dtype=np.int32)
+    judge = Passes.over(LogisticLoss(), Rows(x, y, constant=(0, ONE // 2)))
+    for held, part in ((0, "test"), (9, "generation")):
+        account = Account("audit", 100.0, False, held_out=held)
+        goal.placed(np.array([0.0, 1.0]), judge, account, SeededSource(0), 20.0)
+        assert {name for name in ("probe", "test", "generation") if getattr(account, name)} == {part}
 
 
 # --- what an outcome costs -------------------------------------------------------------------------------------------
@@ -433,10 +454,10 @@ def test_means_of_losses_are_promised_too(delta):
     table["late"] = table["hours"] / 80
     schema = {**SCHEMA, "target_bounds": [0, 1]}
     del schema["classes"]
-    model = AccuracyFirstModel(schema, MeanSquaredError(0.1), random_state=1, holdout=0.3, delta=delta)
+    model = AccuracyFirstModel(schema, MeanSquaredError(0.04), random_state=1, holdout=0.3, delta=delta)
     release = model.fit(table).release_
     assert release.held_out == 900 * K
-    assert release.shown <= 0.1
+    assert release.shown <= 0.04
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-6])

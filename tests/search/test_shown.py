@@ -503,7 +503,8 @@ class TestCommand:
         assert status == 3
         assert "no model is released" in out
         assert "Closest: an error rate of at most 0." in err
-        assert json.loads((tmp_path / "income.json").read_text())["status"] == "refused"
+        assert json.loads((tmp_path / "income-refused.json").read_text())["status"] == "refused"
+        assert not (tmp_path / "income.json").exists()
 
     def test_a_ledger_shows_it(self, tmp_path, capsys):
         ledger = Ledger.create(tmp_path / "book.db", "d", cap=1.0)

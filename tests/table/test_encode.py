@@ -273,7 +273,7 @@ def test_invalid_rows_are_counted_and_not_quoted():
     ("changes", "said"),
     [
         ({"age": ["x"] * 5}, "column 'age' has almost no readable number"),
-        ({"age": [None] * 5}, "column 'age' has almost no readable number"),
+        ({"age": [None] * 5}, "every cell of column 'age' is missing; check its name and which marks are listed"),
         ({"age": ["1e4"] * 5}, "almost every number in column 'age' lies outside its bounds"),
         ({"workclass": ["private"] * 5}, "almost no value in column 'workclass' is one of its categories"),
         ({"sex": ["f"] * 5}, "column 'sex' has almost no known category"),

@@ -129,7 +129,9 @@ def run(options: argparse.Namespace) -> int:
     if options.held_out is not None and not options.new_rows:
         raise ValueError("--held-out goes with --new-rows, which looks at those rows alone")
     if options.new_rows and options.held_out is None:
-        options.held_out = options.release.with_suffix(defaults.HELD_OUT)
+        from expost.release.held_out import held_out_beside
+
+        options.held_out = held_out_beside(options.release)
     check_release(options.release)
     check_tables(options.data)
     _check_outputs(options)

@@ -378,7 +378,9 @@ def _check_outputs(options: argparse.Namespace) -> None:
     check_output(options.keep_path, force=True, option="--keep-path", inputs=read)  # none that is there is taken later
     written = [options.output, options.report, options.keep_path]
     if options.new_rows and options.output is not None:
-        written.append(options.output.with_suffix(defaults.HELD_OUT))
+        from expost.release.held_out import held_out_beside
+
+        written.append(held_out_beside(options.output))
         check_output(written[-1], force=options.force, inputs=read)
     places = [path.resolve() for path in written if path is not None]
     if len(set(places)) < len(places):

@@ -20,7 +20,6 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from expost import defaults
 from expost.cli.terminal import (
     NOT_WRITTEN,
     REFUSED,
@@ -105,8 +104,11 @@ def check_printed(path: Path | None, options: argparse.Namespace) -> None:
 def check_named(path: Path | None, options: argparse.Namespace) -> None:
     """Complain, before anything is spent, about a name without room for the ending of one that missed the goal."""
     if path is not None:
-        held_out = defaults.HELD_OUT if getattr(options, "new_rows", 0.0) else ""
-        ending = f"-refused-99{max(path.suffix, held_out, key=len)}"
+        ending = f"-refused-99{path.suffix}"
+        if getattr(options, "new_rows", 0.0):
+            from expost.release.held_out import held_out_beside
+
+            ending = held_out_beside(Path(ending)).name
         why = "-short or -refused that names end in where the goal is not met"
         check_room(path, ending, why, "name a shorter one with --output")
 
@@ -139,16 +141,18 @@ def why(error: BaseException) -> str:
     return getattr(error, "strerror", None) or str(error) or "interrupted"
 
 
-def write_new(stem: Path, suffix: str, content: str, but: Path | None = None, beside: str = "") -> Path:
+def write_new(stem: Path, suffix: str, content: str, but: Path | None = None, held_out: bool = False) -> Path:
     """Write a file under the first free name of ``stem.json``, ``stem-2.json`` and so on; returns the name.
 
-    ``but`` is not free: something else is to be written there. ``beside``: what is to be free as well.
+    ``but`` is not free: something else is to be written there. ``held_out``: what says who was has a free name, too.
     """
+    from expost.release.held_out import held_out_beside
+
     number = 1
     while True:
         path = stem.with_name(stem.name + ("" if number == 1 else f"-{number}") + suffix)
         number += 1
-        taken = bool(beside) and os.path.lexists(path.with_suffix(beside))
+        taken = held_out and os.path.lexists(held_out_beside(path))
         if not taken and (but is None or path.resolve() != but.resolve()):
             with contextlib.suppress(FileExistsError):
                 write_whole(path, content)
@@ -317,8 +321,8 @@ def _save(release: Release, options: argparse.Namespace, failures: Failures) -> 
         stem = default_stem(options.data, release.target) if output is None else output.with_suffix("")
         if release.status != "released":
             stem = stem.with_name(f"{stem.name}-{release.status}")
-        beside = "" if getattr(options, "held_out", None) is None else defaults.HELD_OUT
-        return write_new(stem, ".json" if output is None else output.suffix, text, but=but, beside=beside)
+        held_out = getattr(options, "held_out", None) is not None
+        return write_new(stem, ".json" if output is None else output.suffix, text, but=but, held_out=held_out)
     except (Exception, KeyboardInterrupt) as error:  # whatever it is, the release is not to be lost over it
         failures.append((str(options.output or "a file for the release"), why(error)))
         options.stopped |= isinstance(error, KeyboardInterrupt)
@@ -330,7 +334,9 @@ def _save_held_out(saved: Path | None, options: argparse.Namespace, failures: Fa
     held = getattr(options, "held_out", None)
     if held is None or saved is None:
         return None
-    path = saved.with_suffix(defaults.HELD_OUT)
+    from expost.release.held_out import held_out_beside
+
+    path = held_out_beside(saved)
     try:
         held.save(path, force=options.force)
         return path

@@ -72,7 +72,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from itertools import combinations
 from operator import mul
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
@@ -343,7 +343,7 @@ class CountedGoal(LabelGoal):
         """The goals that it is made of."""
         return (self,)
 
-    @cached_property
+    @property
     def lines(self) -> tuple[Added, ...]:
         """What rows add, for each of them."""
         return tuple(goal.added for goal in self.each)
@@ -504,7 +504,7 @@ class CountedGoal(LabelGoal):
         step = Curve.pure(epsilon)
         if judge.constant is None or self.base is None or not length or not account.fits(step):
             return model
-        account.book("test", step)
+        account.book("generation" if account.held_out else "test", step)  # it reads rows that are fitted
         edges = length * np.linspace(-1.0, 1.0, _CUTS)
         wanted = round(alarms(self.lines, self.base.rate) * judge.n)
         scores = [-abs(int(count) - wanted) for count in judge.above(model, edges)]

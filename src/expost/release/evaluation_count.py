@@ -68,8 +68,9 @@ _BENT = (
 )
 NOT_CHECKED = "the rows evaluated on are what the caller says they are, and not chosen by looking at them"
 SAME_PLACES = (
-    "the table has the same rows in the same order as the fit had: places tell which of them were held out, and what "
-    "both cost together is about these"
+    "the table has the same rows in the same order as the fit had, and the set of those held out is the one that the "
+    "fit drew: whoever writes a file of their own that says who was held out chooses the set, and what both cost "
+    "together is about a set that was drawn"
 )
 PUBLIC = "the rows evaluated on are public, so nothing protects them"
 BAD_ROWS = (

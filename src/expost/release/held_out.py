@@ -145,5 +145,16 @@ class HeldOut(Private):
         return held
 
 
+def held_out_beside(release: Path) -> Path:
+    """Return what the file beside a release is called: two releases that end in anything but .json share none.
+
+    Examples
+    --------
+    >>> [held_out_beside(Path(name)).name for name in ("m.json", "m.v1", "m.v2")]
+    ['m.held-out', 'm.v1.held-out', 'm.v2.held-out']
+    """
+    return release.with_name(release.name.removesuffix(".json") + defaults.HELD_OUT)
+
+
 def _digest(content: bytes) -> bytes:
     return hashlib.sha256(content).digest()

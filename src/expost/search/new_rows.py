@@ -324,7 +324,7 @@ class NewRowsPlan:
         if account.held_out != self.held.n:
             raise ValueError("the account does not count models and tests apart. Nothing was spent")
         held, usual = Passes.over(self.plan.loss, self.held), self.plan.running
-        kind = NewRowsSearch if usual is StagedSearch else type("NewRows", (usual, NewRowsSearch), {})
+        kind = NewRowsSearch if usual is StagedSearch else type("NewRows", (NewRowsSearch, usual), {})
 
         def running(*given: Any) -> StagedSearch:
             run: NewRowsSearch = kind(*given)
