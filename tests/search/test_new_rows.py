@@ -356,7 +356,7 @@ def test_what_cannot_be_is_said_before_anything_is_spent(options, said):
 
 def test_r2_is_not_promised_about_new_rows():
     schema = {"target": "late", "target_bounds": [0, 1], "columns": SCHEMA["columns"]}
-    with pytest.raises(ValueError, match="no mean over rows"):
+    with pytest.raises(ValueError, match="only there for the means of losses"):
         AccuracyFirstModel(schema, R2(0.5), holdout=0.2).fit({"hours": [1.0] * 9, "late": [0.5] * 9})
 
 

@@ -144,8 +144,8 @@ def add_arguments(fit: argparse.ArgumentParser) -> None:
         const=defaults.HOLDOUT,
         default=0.0,
         metavar="PART",
-        help="promise it about new rows drawn like these (new persons, with --person), which holds out that part of "
-        "them for tests (with a schema; default: %(const)s where no part is stated). Which those are is drawn at "
+        help="promise an error rate, a log loss or a mean squared error about new rows drawn like these (new persons, "
+        "with --person), which holds out that part of them for tests (with a schema; default: %(const)s). Which is drawn at "
         f"random, and kept for evaluate --new-rows beside the release, in a file that ends in {defaults.HELD_OUT}: as "
         "private as the data",
     )

@@ -247,8 +247,9 @@ def _noise(interval: Interval, shown: Sequence[Effect]) -> list[str]:
     if any(effect.band for effect in shown):
         said.append(
             "± … typical noise: one standard deviation over the noise, estimated from what is public or released "
-            "anyway, so it costs nothing. Mostly it is somewhat too much, rarely too little; it is no bound, and says "
-            "nothing about how other rows would differ."
+            "anyway, so it costs nothing. Often it is up to three times too much, and tens of times where columns tell "
+            "much of the target, for it cannot see that from the rows; rarely it is too little. It is no bound, and "
+            "says nothing about how other rows would differ."
         )
     if any(effect.worst for effect in shown):
         said.append(

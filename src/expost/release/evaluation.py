@@ -262,7 +262,8 @@ class Evaluation:
         """Say how many rows it is about, or persons, of whom every one fills as many."""
         which = {"all": "rows", "held out": "rows that no model was fitted to", "public": "public rows"}[self.rows]
         persons = self.release.parameters.get("persons")
-        return f"{self.n:,} {which}" if persons is None else f"{which} of {persons:,} persons"
+        said = f"{self.n:,} {which}" if persons is None else f"{which} of {persons:,} persons"
+        return f"{said}, if the table is in the order that the fit had it in" if self.rows == "held out" else said
 
     @property
     def margin(self) -> float:

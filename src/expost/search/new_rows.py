@@ -420,9 +420,9 @@ def gamma_of_test(plan: StagedPlan, test: int) -> float:
 
 
 def require_mean(goal: TestedGoal) -> None:
-    """Refuse a goal that is no mean over rows."""
+    """Refuse a goal that is no mean over rows, or whose cut-off is found on the rows that are fitted."""
     if goal.each_row is None:
         raise ValueError(
-            f"{goal.name} cannot be promised about new rows: it is no mean over rows, as what it is compared "
-            f"with is one of the population too. State ErrorRate(...), LogLoss(...) or MeanSquaredError(...)"
+            f"{goal.name} cannot be promised about new rows yet: that is only there for the means of losses. State "
+            f"ErrorRate(...), LogLoss(...) or MeanSquaredError(...) (--error-rate, --log-loss, --mean-squared-error)"
         )
