@@ -145,9 +145,9 @@ def add_arguments(fit: argparse.ArgumentParser) -> None:
         default=0.0,
         metavar="PART",
         help="promise an error rate, a log loss or a mean squared error about new rows drawn like these (new persons, "
-        "with --person), which holds out that part of them for tests (with a schema; default: %(const)s). Which is drawn at "
-        f"random, and kept for evaluate --new-rows beside the release, in a file that ends in {defaults.HELD_OUT}: as "
-        "private as the data",
+        "with --person), which holds out that part of them for tests (with a schema; default: %(const)s). Which is "
+        f"drawn at random, and kept for evaluate --new-rows beside the release, in a file that ends in "
+        f"{defaults.HELD_OUT}: as private as the data",
     )
     fit.add_argument("--columns", nargs="+", metavar="COL", help="columns to use (default: all but the target)")
     add_bounds(fit)
