@@ -258,6 +258,10 @@ SWITCHES: dict[str, list[tuple[Any, str, Any]]] = {
     "`NEAR` 0.15": [(noisy_test, "NEAR", 0.15)],
     "`_WRONG` 0 for 0.05": [(noisy_test, "_WRONG", 0.0)],
     "`_WRONG` 0.1": [(noisy_test, "_WRONG", 0.1)],
+    "a test costs 3 times a model at most, not 7.7": [
+        *((where, "FURTHER", 3.0) for where in (noisy_test, levels)),
+        (noisy_test, "LEVELS", 9),
+    ],
     "`_PATIENCE` ∞ for 0.25": [(levels, "_PATIENCE", math.inf)],
     "no way is turned to": [(StagedSearch, "_stalled", lambda self: False)],
     "the next level alone is looked at": [(StagedSearch, "_ahead", lambda self: islice(_AHEAD(self), 1))],

@@ -81,7 +81,11 @@ def add_arguments(plan: argparse.ArgumentParser) -> None:
 def add_simulation(parser: argparse._ActionsContainer) -> None:
     """Add the options of the simulation that prices come from."""
     parser.add_argument(
-        "--worlds", type=whole, default=defaults.WORLDS, metavar="K", help="made-up tables (default: %(default)s)"
+        "--worlds",
+        type=whole,
+        default=defaults.WORLDS,
+        metavar="K",
+        help="made-up tables, fewer where they would take long (default: %(default)s)",
     )
     parser.add_argument("--seed", type=int, default=0, metavar="S", help="of the simulation (default: 0)")
 
